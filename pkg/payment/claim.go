@@ -1,0 +1,85 @@
+package payment
+
+import "time"
+
+// Claim is what one source (an event, or a lookup answer) says of one payment.
+type Claim struct {
+	GatewayID string
+	// Currency is ISO 4217, upper case; "" when the source does not say.
+	Currency string
+	// Expected is what was asked for; Captured is the gross amount that was
+	// captured, where the source says so. Both in minor units.
+	Expected, Captured Minor
+	Reference          string    // the application's order id, if carried
+	Beneficiary        string    // the owner, if carried
+	At                 time.Time // gateway time of the source; zero when it has none
+	Reason             string    // event type, or "lookup"
+	Facts              []Fact
+}
+
+// FactKind says which fields of a Fact count.
+type FactKind string
+
+// The kinds of fact.
+const (
+	// FactStatus: Status is one of pending, authorized, failed, canceled,
+	// expired, paid. "refunded" and "charged_back" or "disputed" may be given
+	// by gateways that name no refund or dispute: they stand for the whole
+	// amount that is left.
+	FactStatus FactKind = "status"
+	// FactRefund: one refund by its ID, with Amount and Refund state.
+	FactRefund FactKind = "refund"
+	// FactRefundTotal: Amount is all that was refunded so far. With ByID the
+	// gateway also has ids for its refunds, and only those are booked.
+	FactRefundTotal FactKind = "refund_total"
+	// FactDispute: one dispute by its ID, with Amount and Dispute state.
+	FactDispute FactKind = "dispute"
+	// FactFee: one fee by its ID, with Amount, in the payment's currency.
+	FactFee FactKind = "fee"
+	// FactUndo: the payment itself was taken back; it is open again. ID names
+	// the undo.
+	FactUndo FactKind = "undo"
+)
+
+// Fact is one thing that a claim says.
+type Fact struct {
+	Kind    FactKind
+	Status  Status
+	ID      string
+	Amount  Minor
+	Refund  RefundState
+	Dispute DisputeState
+	ByID    bool
+	At      time.Time // zero: the claim's At
+}
+
+// Need says why a claim cannot be applied now. It is "" when it can.
+type Need string
+
+// What a claim may need. All but NeedRegistered ones may be answered by a
+// lookup; those that a lookup does not answer wait for a person.
+const (
+	NeedCapturedAmount Need = "captured_amount_unknown"
+	NeedRefundIDs      Need = "refund_ids_unknown"
+	NeedDisputeAmount  Need = "dispute_amount_unknown"
+	NeedCurrency       Need = "currency_unknown"
+
+	NeedAmountMatch     Need = "amount_mismatch"   // differs from what was registered or captured
+	NeedCurrencyMatch   Need = "currency_mismatch" // differs from what was registered or seen
+	NeedWithinCaptured  Need = "exceeds_captured"  // refunds and chargebacks above the capture
+	NeedDisputeReopened Need = "dispute_reopened"  // a won dispute is open or lost again
+	NeedRange           Need = "range"             // amounts beyond 64 bits, or below zero
+)
+
+// Result is what Apply decided.
+type Result struct {
+	Payment     Payment // the new state; the old one when Need is set
+	Transitions []Transition
+	Need        Need
+	// Stale: some fact was refused as late. Doubt: it was refused although
+	// its time does not prove it late, so a lookup should decide.
+	Stale, Doubt bool
+}
+
+// Applied says whether the claim changed status or money.
+func (r *Result) Applied() bool { return len(r.Transitions) > 0 }

@@ -1,0 +1,190 @@
+// Package payment is the state machine of a payment, as pure functions: from
+// the state we hold and a claim (what one event, or one lookup answer, says)
+// to the transitions that follow. It knows no gateway, database or clock.
+//
+// What it promises: applying the claims of a payment in any order, with any
+// repetition, ends in the same status and books the same money under the same
+// references. It gets there because the state is a join of what is known:
+//
+//   - the status before capture is a register where the later gateway time
+//     wins, and at equal times the status that is further on;
+//   - money is known by reference: one capture a payment, each refund,
+//     dispute and fee by the gateway's id, each with a rank that only grows
+//     (a refund may fail after it succeeded, never the other way round);
+//   - the status after capture is computed from that money, see status().
+//
+// A claim is applied whole or not at all. When something on the way is
+// missing (an amount, a refund's id) or contradicts what we hold, Apply
+// changes nothing and says what it needs; the caller asks the gateway, or
+// parks the event.
+package payment
+
+import "time"
+
+// Status is the canonical state of a payment.
+type Status string
+
+// The statuses. None of them is final for ever: boletos are paid after they
+// expired, failed attempts are followed by good ones, lost disputes appealed.
+const (
+	StatusNone              Status = "" // before the first transition
+	StatusPending           Status = "pending"
+	StatusAuthorized        Status = "authorized"
+	StatusPaid              Status = "paid"
+	StatusPartiallyRefunded Status = "partially_refunded"
+	StatusRefunded          Status = "refunded"
+	StatusFailed            Status = "failed"
+	StatusCanceled          Status = "canceled"
+	StatusExpired           Status = "expired"
+	StatusDisputed          Status = "disputed"
+	StatusChargedBack       Status = "charged_back"
+)
+
+// Minor is an amount in minor units that may be unknown, which is not zero.
+type Minor struct {
+	Value int64
+	Known bool
+}
+
+// Of returns a known amount.
+func Of(v int64) Minor { return Minor{Value: v, Known: true} }
+
+// Payment is what we hold of one payment: its row, under the lock.
+type Payment struct {
+	ID        int64
+	Provider  string
+	Account   string
+	GatewayID string
+
+	Status   Status
+	StatusAt time.Time // gateway time of the fact that holds a status before capture
+	PaidAt   time.Time // gateway time of the first capture fact
+
+	Currency    string // "" while unknown
+	Expected    Minor  // what was asked for
+	Captured    Minor
+	Refunded    int64 // succeeded and not reversed
+	ChargedBack int64 // withdrawn and not reinstated
+	Fee         int64
+
+	// Registered says that the application told us amount and currency
+	// beforehand; then a capture must match them.
+	Registered  bool
+	Beneficiary string // whose money it is; "" books to unallocated
+	Reference   string // the application's order id
+
+	Version    int64     // seq of the last transition
+	ObservedAt time.Time // database clock of the newest lookup applied
+	Details    Details
+}
+
+// Details are the parts of a payment that have an id of their own, kept
+// beside it so that one locked row holds all that a decision needs.
+type Details struct {
+	Refunds      []Refund  `json:"refunds,omitempty"`
+	Disputes     []Dispute `json:"disputes,omitempty"`
+	Fees         []Fee     `json:"fees,omitempty"`
+	AttributesAt time.Time `json:"attributes_at,omitzero"` // gateway time of Expected
+}
+
+// RefundState ranks a refund; it only grows.
+type RefundState string
+
+// The states of a refund. A refund that failed after it had succeeded has
+// been booked twice, there and back.
+const (
+	RefundPending   RefundState = "pending"
+	RefundSucceeded RefundState = "succeeded"
+	RefundFailed    RefundState = "failed"
+)
+
+// Refund is one refund of a payment.
+type Refund struct {
+	ID     string      `json:"id"`
+	Amount int64       `json:"amount"`
+	State  RefundState `json:"state"`
+	Booked bool        `json:"booked,omitempty"`
+	// Undo marks the taking back of the payment itself (a manual receipt that
+	// was undone): the payment is open again, and a later capture reverses it.
+	Undo bool      `json:"undo,omitempty"`
+	At   time.Time `json:"at,omitzero"`
+}
+
+// DisputeState is what is known of a dispute.
+type DisputeState string
+
+// The states of a dispute. An inquiry moves no money.
+const (
+	DisputeInquiry DisputeState = "inquiry"
+	DisputeOpen    DisputeState = "open"
+	DisputeLost    DisputeState = "lost"
+	DisputeWon     DisputeState = "won"
+)
+
+// Dispute is one dispute of a payment.
+type Dispute struct {
+	ID       string       `json:"id"`
+	Amount   int64        `json:"amount"`
+	State    DisputeState `json:"state"`
+	Booked   bool         `json:"booked,omitempty"`
+	Reversed bool         `json:"reversed,omitempty"`
+	At       time.Time    `json:"at,omitzero"`
+}
+
+// Fee is one fee that the gateway kept.
+type Fee struct {
+	ID     string `json:"id"`
+	Amount int64  `json:"amount"`
+}
+
+// Kind is the kind of a ledger booking.
+type Kind string
+
+// The kinds of booking.
+const (
+	KindCapture            Kind = "capture"
+	KindFee                Kind = "fee"
+	KindRefund             Kind = "refund"
+	KindRefundReversal     Kind = "refund_reversal"
+	KindChargeback         Kind = "chargeback"
+	KindChargebackReversal Kind = "chargeback_reversal"
+	KindAllocation         Kind = "allocation"
+)
+
+// Booking is the money of a transition: what moved, under which reference.
+// Together with its provider and account, (RefType, RefID, Kind) happens once.
+type Booking struct {
+	Kind    Kind
+	RefType string // "payment", "refund", "dispute", "fee"
+	RefID   string // the gateway's id
+	Amount  int64  // minor units, above zero; below zero only for an allocation
+}
+
+// Transition is one accepted move. From and To are equal when only money
+// moved (a fee, one more partial refund).
+type Transition struct {
+	Seq      int64
+	From, To Status
+	Reason   string // what caused it: the event's type, or "lookup"
+	Bookings []Booking
+	// Beneficiary is the owner at the time of this transition: whose account
+	// the bookings touch.
+	Beneficiary string
+	Currency    string
+	State       Payment // the payment after this transition, for the outbox
+}
+
+// Net is what remains for the owner.
+func (p *Payment) Net() int64 {
+	return p.Captured.Value - p.Fee - p.Refunded - p.ChargedBack
+}
+
+// clone copies a payment so that a claim that turns out not to be applicable
+// leaves no trace.
+func (p *Payment) clone() Payment {
+	c := *p
+	c.Details.Refunds = append([]Refund(nil), p.Details.Refunds...)
+	c.Details.Disputes = append([]Dispute(nil), p.Details.Disputes...)
+	c.Details.Fees = append([]Fee(nil), p.Details.Fees...)
+	return c
+}
