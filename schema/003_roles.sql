@@ -1,0 +1,54 @@
+-- Roles with least rights, without login: grant them to the users that the
+-- binaries connect as. Roles belong to the whole cluster; where this user may
+-- not create them, an administrator runs this block and migrate goes on.
+-- Cost on a large database: none.
+
+DO $$
+DECLARE
+  r text;
+BEGIN
+  FOREACH r IN ARRAY ARRAY['umavez_ingest', 'umavez_processor', 'umavez_sweeper', 'umavez_app', 'umavez_reader'] LOOP
+    BEGIN
+      EXECUTE format('CREATE ROLE %I NOLOGIN', r);
+    EXCEPTION
+      WHEN duplicate_object OR unique_violation THEN NULL;
+      WHEN insufficient_privilege THEN
+        RAISE NOTICE 'role % was not created: this user may not create roles', r;
+    END;
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = r) THEN
+      EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), r);
+    END IF;
+  END LOOP;
+
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_ingest') THEN
+    GRANT SELECT, INSERT ON events, event_bodies, event_results TO umavez_ingest;
+    GRANT SELECT, INSERT, UPDATE ON event_work, event_redeliveries, rejected_deliveries TO umavez_ingest;
+    GRANT USAGE ON SEQUENCE rejected_deliveries_slot TO umavez_ingest;
+  END IF;
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_processor') THEN
+    GRANT SELECT ON events, event_bodies, payment_registrations TO umavez_processor;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON event_work TO umavez_processor;
+    GRANT SELECT, INSERT ON event_results, payment_transitions, ledger_accounts, ledger_entries TO umavez_processor;
+    GRANT SELECT, INSERT, UPDATE ON payments, ledger_balances, outbox TO umavez_processor;
+  END IF;
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_sweeper') THEN
+    EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA %I TO umavez_sweeper', current_schema());
+    GRANT INSERT ON events, event_bodies, event_results TO umavez_sweeper;
+    GRANT INSERT, UPDATE, DELETE ON event_work TO umavez_sweeper;
+    GRANT DELETE ON event_redeliveries, rejected_deliveries TO umavez_sweeper;
+  END IF;
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_app') THEN
+    GRANT SELECT ON payments, payment_transitions, ledger_accounts, ledger_entries, ledger_balances, outbox,
+      payment_registrations, webhook_events TO umavez_app;
+    GRANT EXECUTE ON FUNCTION register_payment(text, text, text, bigint, text, text, text) TO umavez_app;
+  END IF;
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_reader') THEN
+    GRANT SELECT ON payments, payment_transitions, ledger_accounts, ledger_entries, ledger_balances,
+      payment_registrations, outbox TO umavez_reader;
+  END IF;
+END $$;
+
+REVOKE ALL ON FUNCTION register_payment(text, text, text, bigint, text, text, text) FROM PUBLIC;
+
+---- create above / drop below ----
+-- Forward only: there is no way back.
