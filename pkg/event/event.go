@@ -115,3 +115,13 @@ func PaymentToken(ref string) string {
 // NamePattern is what provider and account names match, so that they can be
 // used in URLs, subjects, settings and metric labels as they are.
 var NamePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+
+// The types of umavez's own events. They enter like any other, so that there
+// is one way to move money.
+const (
+	TypeRegistered = "umavez.registered" // the application registered a payment
+	TypeReconcile  = "umavez.reconcile"  // the sweeper wants the gateway asked again
+)
+
+// Own says whether an event is umavez's own; it has no body.
+func (e *Event) Own() bool { return e.Type == TypeRegistered || e.Type == TypeReconcile }

@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/umavez/umavez/pkg/settlement"
 )
 
 // Config is how to reach the database. The zero values of the others mean
@@ -50,6 +52,7 @@ func (c Config) Validate() error {
 // DB is a pool of connections to one database.
 type DB struct {
 	Pool *pgxpool.Pool
+	Hook Hook // tests only
 }
 
 // Open connects lazily; Ping and CheckDurability say whether it works.
@@ -130,18 +133,14 @@ func (db *DB) InTx(ctx context.Context, fn func(pgx.Tx) error) error {
 	return commitError(tx.Commit(ctx))
 }
 
-// The errors that callers tell apart.
+// The errors that callers tell apart; three of them are the processor's words.
 var (
-	// ErrRetry: a deadlock, a serialization failure or a lock time-out; the
-	// same transaction may be run again as it is.
-	ErrRetry = errors.New("transaction to be run again")
-	// ErrUnknownOutcome: the commit was sent and its answer lost.
-	ErrUnknownOutcome = errors.New("outcome of the commit is unknown")
+	ErrRetry          = settlement.ErrRetry
+	ErrUnknownOutcome = settlement.ErrUnknownOutcome
+	ErrUnavailable    = settlement.ErrUnavailable
 	// ErrRefusedRow: the data itself was refused (a constraint, a value out
 	// of range); running it again gives the same answer.
 	ErrRefusedRow = errors.New("database refused the data")
-	// ErrUnavailable: no connection, or the server is going away.
-	ErrUnavailable = errors.New("database unavailable")
 )
 
 // classify maps a pgx error to a sentinel, keeping SQLSTATE and constraint

@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/sweep"
+)
+
+// DuePage reads unfinished events after the given cursor, oldest first: those
+// that are due, or with OlderThan also pending ones that were received so long
+// ago. Paging by key, not by what was done, means that rows which cannot be
+// moved starve nobody; with OlderThan the key is the id alone, because marking
+// a row moves its next_at forward and it would be met again.
+func (db *DB) DuePage(ctx context.Context, f sweep.Filter, after sweep.Cursor, limit int) ([]sweep.Row, error) {
+	const (
+		columns = `
+SELECT w.event_id, w.next_at, e.provider, e.account, COALESCE(e.payment_ref, ''), e.type, w.state, COALESCE(w.reason, w.last_error, ''),
+       w.attempts, w.sweeps, w.since, e.received_at
+FROM event_work w
+JOIN events e ON e.id = w.event_id
+WHERE ($1 = '' OR e.provider = $1) AND `
+		due = columns + `(w.next_at, w.event_id) > ($2, $3) AND w.next_at <= now()
+ORDER BY w.next_at, w.event_id
+LIMIT $4`
+		older = columns + `w.event_id > $2
+  AND (w.next_at <= now() OR w.state = 'pending' AND w.attempts = 0 AND e.received_at <= now() - $3::interval)
+ORDER BY w.event_id
+LIMIT $4`
+	)
+	sql, args := due, []any{f.Provider, after.NextAt, after.EventID, limit}
+	if f.OlderThan > 0 {
+		sql, args = older, []any{f.Provider, after.EventID, f.OlderThan, limit}
+	}
+	rows, err := db.Pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read due events: %w", classify(err))
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sweep.Row, err error) {
+		err = row.Scan(&r.Notice.ID, &r.NextAt, &r.Notice.Provider, &r.Notice.Account, &r.Notice.PaymentRef, &r.Type, &r.State, &r.Reason,
+			&r.Attempts, &r.Sweeps, &r.Since, &r.ReceivedAt)
+		return r, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read due events: %w", classify(err))
+	}
+	return out, nil
+}
+
+// MarkSwept pushes swept events back: 5 minutes, 10, 20 ... at most 6 hours.
+// What was settled or re-parked meanwhile is left alone.
+func (db *DB) MarkSwept(ctx context.Context, rows []sweep.Row) error {
+	const mark = `
+UPDATE event_work w
+SET sweeps = w.sweeps + 1, next_at = now() + LEAST(interval '5 minutes' * power(2, LEAST(w.sweeps, 10)), interval '6 hours')
+FROM unnest($1::bigint[], $2::timestamptz[]) AS s (event_id, next_at)
+WHERE w.event_id = s.event_id AND w.next_at = s.next_at`
+	_, err := db.Pool.Exec(ctx, mark,
+		column(rows, func(r sweep.Row) int64 { return r.Notice.ID }),
+		column(rows, func(r sweep.Row) time.Time { return r.NextAt }))
+	if err != nil {
+		return fmt.Errorf("mark swept events: %w", classify(err))
+	}
+	return nil
+}
+
+// BuryParked makes events dead that have been parked for longer than limit.
+func (db *DB) BuryParked(ctx context.Context, limit time.Duration, f sweep.Filter, most int) (int, error) {
+	const bury = `
+WITH old AS (
+  SELECT w.event_id FROM event_work w JOIN events e ON e.id = w.event_id
+  WHERE w.state = 'parked' AND w.since <= now() - $1::interval AND ($2 = '' OR e.provider = $2)
+  ORDER BY w.event_id
+  LIMIT $3
+  FOR UPDATE OF w SKIP LOCKED
+), gone AS (
+  DELETE FROM event_work w USING old WHERE w.event_id = old.event_id
+  RETURNING w.event_id, w.turn, w.reason, w.attempts
+)
+INSERT INTO event_results (event_id, turn, status, reason, attempts)
+SELECT event_id, turn, 'dead', 'parked for too long: ' || reason, attempts FROM gone`
+	tag, err := db.Pool.Exec(ctx, bury, limit, f.Provider, most)
+	if err != nil {
+		return 0, fmt.Errorf("bury parked events: %w", classify(err))
+	}
+	return int(tag.RowsAffected()), nil
+}
+
+// CountParkedOver says how many events BuryParked would bury.
+func (db *DB) CountParkedOver(ctx context.Context, limit time.Duration, f sweep.Filter) (n int, err error) {
+	const count = `
+SELECT count(*) FROM event_work w JOIN events e ON e.id = w.event_id
+WHERE w.state = 'parked' AND w.since <= now() - $1::interval AND ($2 = '' OR e.provider = $2)`
+	if err := db.Pool.QueryRow(ctx, count, limit, f.Provider).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count parked events: %w", classify(err))
+	}
+	return n, nil
+}
+
+// Reconcile enters one event for each payment whose gateway has not been asked
+// for a while, so that the answer is applied like any other fact. The key holds
+// when the payment was last seen: two sweepers enter one event, and a payment
+// that was looked up since gets a new one. It pages by payment id and returns
+// the last one it looked at, 0 at the end.
+func (db *DB) Reconcile(ctx context.Context, f sweep.Filter, r sweep.Reconcile, after int64, limit int) (entered []event.Notice, last int64, err error) {
+	const enter = `
+WITH stale AS (
+  SELECT p.id, p.provider, p.account, p.gateway_id, COALESCE(p.observed_at, p.created_at) AS seen
+  FROM payments p
+  WHERE p.id > $1
+    AND COALESCE(p.observed_at, p.created_at) <= now() - $2::interval
+    AND p.created_at >= now() - $3::interval
+    AND ($4 OR p.status IN ('pending', 'authorized', 'disputed'))
+    AND ($5 = '' OR p.provider = $5)
+    AND p.provider || '/' || p.account = ANY($6)
+  ORDER BY p.id
+  LIMIT $7
+), entered AS (
+  INSERT INTO events (provider, account, dedupe_key, type, payment_ref, secret, body_sha256)
+  SELECT provider, account, 'umavez/reconcile/' || id || '/' || extract(epoch FROM seen), $8, gateway_id, 'sweeper', sha256('')
+  FROM stale
+  ON CONFLICT ON CONSTRAINT events_once DO NOTHING
+  RETURNING id, provider, account, payment_ref
+), work AS (
+  INSERT INTO event_work (event_id) SELECT id FROM entered
+)
+SELECT s.id, COALESCE(e.id, 0), s.provider, s.account, s.gateway_id
+FROM stale s
+LEFT JOIN entered e ON e.provider = s.provider AND e.account = s.account AND e.payment_ref = s.gateway_id
+ORDER BY s.id`
+	rows, err := db.Pool.Query(ctx, enter, after, r.After, r.Within, r.All, f.Provider, r.Sources, limit, event.TypeReconcile)
+	if err != nil {
+		return nil, 0, fmt.Errorf("enter reconciliation: %w", classify(err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n event.Notice
+		if err := rows.Scan(&last, &n.ID, &n.Provider, &n.Account, &n.PaymentRef); err != nil {
+			return nil, 0, fmt.Errorf("enter reconciliation: %w", classify(err))
+		}
+		if n.ID != 0 {
+			entered = append(entered, n)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, 0, fmt.Errorf("enter reconciliation: %w", classify(err))
+	}
+	return entered, last, nil
+}

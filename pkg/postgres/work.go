@@ -1,0 +1,91 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// ClaimDue takes events whose time has come and which no message will bring:
+// parked ones, and failed ones after their backoff. They are pushed lease into
+// the future, so that other processors leave them alone for as long; a claim
+// that is lost comes back by itself.
+func (db *DB) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]int64, error) {
+	const claim = `
+UPDATE event_work w
+SET next_at = now() + $2
+FROM (
+  SELECT event_id FROM event_work
+  WHERE next_at <= now() AND (state = 'parked' OR attempts > 0)
+  ORDER BY next_at
+  LIMIT $1
+  FOR UPDATE SKIP LOCKED
+) due
+WHERE w.event_id = due.event_id
+RETURNING w.event_id`
+	rows, err := db.Pool.Query(ctx, claim, limit, lease)
+	if err != nil {
+		return nil, fmt.Errorf("claim due events: %w", classify(err))
+	}
+	defer rows.Close()
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("claim due events: %w", classify(err))
+		}
+		ids = append(ids, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("claim due events: %w", classify(err))
+	}
+	return ids, nil
+}
+
+// Fail counts one failure of an event, in a transaction of its own because the
+// one that failed was rolled back. It waits backoff before the next try; at
+// maxAttempts the event is dead. Nothing happens when the event was settled
+// meanwhile. It reports whether the event is dead now.
+func (db *DB) Fail(ctx context.Context, eventID int64, lastError string, backoff time.Duration, maxAttempts int) (dead bool, err error) {
+	const bury = `
+WITH gone AS (
+  DELETE FROM event_work WHERE event_id = $1 AND attempts >= $3 RETURNING event_id, turn, attempts
+)
+INSERT INTO event_results (event_id, turn, status, reason, attempts)
+SELECT event_id, turn, 'dead', $2, attempts FROM gone
+RETURNING true`
+	rows, err := db.Pool.Query(ctx, `
+UPDATE event_work SET attempts = attempts + 1, last_error = $2, next_at = now() + $3
+WHERE event_id = $1
+RETURNING attempts`, eventID, clip(lastError), backoff)
+	if err != nil {
+		return false, fmt.Errorf("count failure of event %d: %w", eventID, classify(err))
+	}
+	attempts := 0
+	for rows.Next() {
+		if err := rows.Scan(&attempts); err != nil {
+			rows.Close()
+			return false, fmt.Errorf("count failure of event %d: %w", eventID, classify(err))
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return false, fmt.Errorf("count failure of event %d: %w", eventID, classify(err))
+	}
+	if attempts < maxAttempts {
+		return false, nil
+	}
+	tag, err := db.Pool.Exec(ctx, bury, eventID, clip("gave up after repeated failures: "+lastError), maxAttempts)
+	if err != nil {
+		return false, fmt.Errorf("bury event %d: %w", eventID, classify(err))
+	}
+	return tag.RowsAffected() > 0, nil
+}
+
+// clip keeps a reason short enough for a table and a log line.
+func clip(s string) string {
+	const most = 300
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}

@@ -1,0 +1,293 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/ledger"
+	"github.com/umavez/umavez/pkg/payment"
+	"github.com/umavez/umavez/pkg/provider"
+	"github.com/umavez/umavez/pkg/settlement"
+)
+
+// settleOnce runs the transaction of the given items once.
+func (p *Processor) settleOnce(ctx context.Context, items []*item) error {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
+	defer cancel()
+	ids := make([]int64, len(items))
+	var refs []settlement.Ref
+	for i, it := range items {
+		ids[i] = it.work.Event.ID
+		refs = append(refs, it.refs()...)
+	}
+	decided, err := p.store.Settle(ctx, ids, refs, func(claimed map[int64]bool, held map[settlement.Ref]settlement.Held) (settlement.Decision, error) {
+		return p.decide(items, claimed, held)
+	})
+	if err != nil {
+		return err
+	}
+	p.report(items, decided)
+	return nil
+}
+
+// state is a payment while a batch is decided.
+type state struct {
+	loaded, now payment.Payment
+	registered  *settlement.Registration
+	moves       []settlement.Move
+}
+
+// decide is the pure decision under the locks: each event in the order of its
+// receipt, against the payment as the events before it left it.
+func (p *Processor) decide(items []*item, claimed map[int64]bool, held map[settlement.Ref]settlement.Held) (settlement.Decision, error) {
+	states := make(map[settlement.Ref]*state, len(held))
+	for ref, h := range held {
+		pay := withRegistration(h, ref)
+		states[ref] = &state{loaded: pay, now: pay, registered: h.Registered}
+	}
+	var d settlement.Decision
+	for _, it := range items {
+		if !claimed[it.work.Event.ID] {
+			continue
+		}
+		v, err := p.judge(it, states)
+		if err != nil {
+			return d, err
+		}
+		v.EventID, v.Turn = it.work.Event.ID, it.work.Turn
+		d.Verdicts = append(d.Verdicts, v)
+	}
+	refs := slices.SortedFunc(maps.Keys(states), settlement.Ref.Compare)
+	for _, ref := range refs {
+		s := states[ref]
+		if len(s.moves) > 0 || !reflect.DeepEqual(s.loaded, s.now) {
+			d.Changes = append(d.Changes, settlement.Change{Payment: s.now, Moves: s.moves})
+		}
+	}
+	return d, nil
+}
+
+// withRegistration is a payment as the rules see it: what the application
+// registered counts as if the first event had said it.
+func withRegistration(h settlement.Held, ref settlement.Ref) payment.Payment {
+	pay := h.Payment
+	pay.Provider, pay.Account, pay.GatewayID = ref.Provider, ref.Account, ref.GatewayID
+	reg := h.Registered
+	if reg == nil {
+		return pay
+	}
+	if pay.Currency == "" {
+		pay.Currency = reg.Currency
+	}
+	if pay.Reference == "" {
+		pay.Reference = reg.Reference
+	}
+	if reg.Expected.Known && !pay.Captured.Known {
+		pay.Expected, pay.Registered = reg.Expected, true
+	}
+	return pay
+}
+
+// judge decides one event: all of its claims, or none.
+func (p *Processor) judge(it *item, states map[settlement.Ref]*state) (settlement.Verdict, error) {
+	if it.verdict != nil {
+		return p.limited(it, *it.verdict), nil
+	}
+	type step struct {
+		s *state
+		r payment.Result
+	}
+	var steps []step
+	after := map[*state]payment.Payment{}
+	applied, stale := false, false
+	for _, c := range it.claims {
+		s := states[it.refOf(c)]
+		current, ok := after[s]
+		if !ok {
+			current = s.now
+		}
+		if s.registered != nil && s.registered.Beneficiary != "" {
+			c.Beneficiary = s.registered.Beneficiary
+		}
+		r, v := p.resolve(it, c, current)
+		if v != nil {
+			return p.limited(it, *v), nil
+		}
+		after[s] = r.Payment
+		steps = append(steps, step{s, r})
+		applied, stale = applied || r.Applied(), stale || r.Stale
+	}
+	for _, st := range steps {
+		for _, t := range st.r.Transitions {
+			m, err := move(it.work.Event.ID, st.s.now, t)
+			if err != nil {
+				return settlement.Verdict{}, fmt.Errorf("event %d: %w", it.work.Event.ID, err)
+			}
+			st.s.moves = append(st.s.moves, m)
+		}
+		st.s.now = st.r.Payment
+	}
+	v := settlement.Verdict{Status: event.StatusProcessed, Outcome: event.OutcomeRepeated, Attempts: it.work.Attempts}
+	switch {
+	case applied:
+		v.Outcome = event.OutcomeApplied
+	case stale:
+		v.Outcome = event.OutcomeStale
+		v.Reason = "late: the payment has moved on"
+	}
+	return v, nil
+}
+
+// resolve decides one claim against one payment, or says why it cannot now.
+func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment) (payment.Result, *settlement.Verdict) {
+	ref := it.refOf(c)
+	a, asked := it.answers[ref]
+	if asked && a.snapshot == nil {
+		return payment.Result{}, it.parked(a.reason, a.wait)
+	}
+	if it.work.Event.Type == event.TypeReconcile && !asked {
+		return payment.Result{}, it.parked("lookup_not_possible: this source has no lookup", time.Hour)
+	}
+	policy := it.policy
+	policy.Settle = it.work.State == event.StatusParked && it.now.Sub(it.work.Since) >= p.cfg.AgreeLimit
+	r, dropped := payment.Resolve(current, a.snapshot, c, policy)
+	unsure := r.Need != "" || r.Applied() || r.Doubt
+	switch {
+	case dropped && unsure:
+		// Another processor asked later than we did and was quicker.
+		return r, it.parked("snapshot_outdated: asking again", 0)
+	case r.Need == payment.NeedAgreement && a.snapshot == nil:
+		return r, it.parked("lookup_needed", 0)
+	case r.Need != "":
+		return r, it.parked(needReason(r.Need), 0)
+	case a.snapshot == nil && r.Doubt && it.mode == provider.LookupInDoubt:
+		return r, it.parked("lookup_needed", 0)
+	}
+	if it.mode == provider.LookupAlways && a.snapshot == nil && r.Applied() && it.work.Event.Type != event.TypeRegistered {
+		// The payment looked settled when the batch was loaded, and is not.
+		return r, it.parked("lookup_needed", 0)
+	}
+	return r, nil
+}
+
+// needReason says in words what a parked event waits for.
+func needReason(n payment.Need) string {
+	words := map[payment.Need]string{
+		payment.NeedCapturedAmount:  "waits for an event or a lookup that gives it",
+		payment.NeedRefundIDs:       "waits for the refunds by id",
+		payment.NeedDisputeAmount:   "waits for an event or a lookup that gives it",
+		payment.NeedCurrency:        "waits for an event or a lookup that gives it",
+		payment.NeedAmountMatch:     "the amount differs from what was registered or captured",
+		payment.NeedCurrencyMatch:   "the currency differs from what was registered or seen",
+		payment.NeedWithinCaptured:  "refunds and chargebacks would exceed what was captured",
+		payment.NeedDisputeReopened: "a dispute that was won moves again; book it by hand",
+		payment.NeedAgreement:       "the gateway's API says otherwise; asking again",
+		payment.NeedRange:           "an amount is not within 64 bits above zero",
+		payment.NeedLegalMove:       "defect: the move is not in the table of legal moves",
+	}
+	return string(n) + ": " + words[n]
+}
+
+// parkDelays are how long an event waits before it is tried again by itself;
+// an event of the same payment, or a registration, brings it back earlier.
+var parkDelays = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour}
+
+// parked is a verdict to wait; atLeast lengthens the schedule's delay.
+func (it *item) parked(reason string, atLeast time.Duration) *settlement.Verdict {
+	w := &it.work
+	v := &settlement.Verdict{Status: event.StatusParked, Reason: reason, Attempts: w.Attempts, LastError: ""}
+	if w.State == event.StatusParked {
+		v.Since = w.Since
+		if code(w.Reason) == code(reason) {
+			v.Parks = w.Parks + 1
+		}
+	}
+	v.Delay = max(parkDelays[min(v.Parks, len(parkDelays)-1)], atLeast)
+	switch code(reason) {
+	case "snapshot_outdated", "lookup_needed":
+		v.Delay = time.Duration(min(v.Parks, 10)) * time.Second
+	}
+	if w.Event.PaymentRef != "" {
+		v.WaitingFor = settlement.RefOf(&w.Event).String()
+	}
+	return v
+}
+
+// code is the fixed part of a reason, before its words.
+func code(reason string) string {
+	c, _, _ := strings.Cut(reason, ":")
+	return c
+}
+
+func (it *item) park(reason string, atLeast time.Duration) { it.verdict = it.parked(reason, atLeast) }
+
+func (it *item) settle(status event.Status, reason string) {
+	it.verdict = &settlement.Verdict{Status: status, Reason: reason, Attempts: it.work.Attempts}
+}
+
+// limited turns a wait that has lasted too long into a dead letter.
+func (p *Processor) limited(it *item, v settlement.Verdict) settlement.Verdict {
+	w := &it.work
+	if v.Status == event.StatusParked && w.State == event.StatusParked && it.now.Sub(w.Since) >= p.cfg.ParkLimit {
+		return settlement.Verdict{Status: event.StatusDead, Reason: "parked for too long: " + v.Reason, Attempts: w.Attempts}
+	}
+	return v
+}
+
+// move is a transition with its ledger entries and its domain event.
+func move(eventID int64, pay payment.Payment, t payment.Transition) (settlement.Move, error) {
+	entries, err := ledger.Entries(&pay, t)
+	if err != nil {
+		return settlement.Move{}, err
+	}
+	payload, err := domainEvent(eventID, t)
+	if err != nil {
+		return settlement.Move{}, err
+	}
+	return settlement.Move{EventID: eventID, Transition: t, Entries: entries, Subject: subject(&pay, t), Payload: payload}, nil
+}
+
+// report counts and logs what was committed.
+func (p *Processor) report(items []*item, d settlement.Decision) {
+	byID := make(map[int64]*item, len(items))
+	for _, it := range items {
+		byID[it.work.Event.ID] = it
+	}
+	for _, v := range d.Verdicts {
+		it := byID[v.EventID]
+		e := &it.work.Event
+		outcome := string(v.Outcome)
+		if outcome == "" {
+			outcome = string(v.Status)
+		}
+		p.metrics.outcome(e.Provider, outcome)
+		if v.Settled() {
+			p.metrics.settled(e.Provider, it.now.Sub(e.ReceivedAt))
+		}
+		level := zap.DebugLevel
+		switch v.Status {
+		case event.StatusDead:
+			level = zap.ErrorLevel
+		case event.StatusQuarantined:
+			level = zap.WarnLevel
+		}
+		if ce := p.log.Check(level, "delivery.settled"); ce != nil {
+			ce.Write(zap.Int64("event_id", e.ID), zap.String("provider", e.Provider), zap.String("account", e.Account),
+				zap.String("type", e.Type), zap.String("outcome", outcome), zap.String("reason", v.Reason))
+		}
+	}
+	for _, c := range d.Changes {
+		if len(c.Moves) > 0 {
+			p.Moved()
+			return
+		}
+	}
+}

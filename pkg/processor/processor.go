@@ -1,0 +1,288 @@
+// Package processor turns deliveries into settled events. One batch at a time
+// a worker loads the events, asks the gateways outside of any transaction, and
+// settles everything in one transaction under the payments' locks:
+//
+//	fetch -> load -> facts -> lookups -> lock, claim, decide, write, commit -> ack
+//
+// What it promises: a fact is applied once, however often, late or concurrent
+// its events are delivered. The promise is kept by the storage's claim and
+// keys; nothing here relies on the queue delivering once or in order.
+//
+// Failure policy, in words. A deadlock runs the same transaction again. A
+// refused row, or a fault of ours, splits the batch until the poison event is
+// alone; that one counts an attempt. A database that is away gives the
+// messages back. A commit whose answer was lost is neither acked nor given
+// back: the next delivery finds out. A gateway that does not answer parks its
+// events and nobody else's.
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/lookup"
+	"github.com/umavez/umavez/pkg/provider"
+	"github.com/umavez/umavez/pkg/settlement"
+)
+
+// Store is the storage that the processor needs.
+type Store interface {
+	Load(ctx context.Context, ids []int64) (settlement.Batch, error)
+	Settle(ctx context.Context, ids []int64, refs []settlement.Ref, decide settlement.Decide) (settlement.Decision, error)
+	Fail(ctx context.Context, id int64, lastError string, backoff time.Duration, maxAttempts int) (dead bool, err error)
+	ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]int64, error)
+}
+
+// Sources finds the configured account of a gateway.
+type Sources interface {
+	Lookup(providerName, account string) (provider.Provider, provider.Source, bool)
+}
+
+// Delivery is one message of the queue.
+type Delivery struct {
+	EventID int64
+	Ack     func() error
+	Nak     func(delay time.Duration) error
+}
+
+// Fetch waits for at least one delivery up to wait, then takes what is there.
+type Fetch func(ctx context.Context, most int, wait time.Duration) ([]Delivery, error)
+
+// Processor works batches off.
+type Processor struct {
+	cfg     Config
+	store   Store
+	sources Sources
+	asker   *lookup.Asker
+	log     *zap.Logger
+	metrics *Metrics
+
+	// Moved is called after a commit that wrote domain events; the relay
+	// listens. It must not block.
+	Moved func()
+	// Hook is called between steps, by tests only.
+	Hook func(step string) error
+}
+
+// New builds a Processor.
+func New(cfg Config, store Store, sources Sources, asker *lookup.Asker, metrics *Metrics, log *zap.Logger) *Processor {
+	return &Processor{cfg: cfg, store: store, sources: sources, asker: asker, metrics: metrics, log: log, Moved: func() {}}
+}
+
+// Run works until ctx ends, then finishes the batches in hand.
+func (p *Processor) Run(ctx context.Context, fetch Fetch) error {
+	var wg sync.WaitGroup
+	failed := make(chan error, p.cfg.Workers)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for range p.cfg.Workers {
+		wg.Go(func() {
+			if err := p.work(ctx, fetch); err != nil {
+				failed <- err
+				stop()
+			}
+		})
+	}
+	wg.Go(func() { p.workDue(ctx) })
+	wg.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+func (p *Processor) work(ctx context.Context, fetch Fetch) error {
+	for ctx.Err() == nil {
+		deliveries, err := fetch(ctx, p.cfg.Batch, 5*time.Second)
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("fetch from the queue: %w", err)
+		}
+		if len(deliveries) > 0 {
+			p.Handle(context.WithoutCancel(ctx), deliveries)
+		}
+	}
+	return nil
+}
+
+// workDue takes parked and failed events when their time has come, straight
+// from the database: long waits are not held in the queue.
+func (p *Processor) workDue(ctx context.Context) {
+	for {
+		ids, err := p.store.ClaimDue(ctx, p.cfg.Batch, p.cfg.AckWait)
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn("due.claim_failed", zap.Error(err))
+		}
+		if len(ids) > 0 {
+			p.Process(context.WithoutCancel(ctx), ids)
+			if len(ids) == p.cfg.Batch && ctx.Err() == nil {
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(p.cfg.DueEvery):
+		}
+	}
+}
+
+// Handle processes deliveries and settles each message exactly once, or not at
+// all where the outcome is unknown.
+func (p *Processor) Handle(ctx context.Context, deliveries []Delivery) {
+	ids := make([]int64, len(deliveries))
+	for i, d := range deliveries {
+		ids[i] = d.EventID
+	}
+	results := p.Process(ctx, ids)
+	if p.Hook != nil && p.Hook("processed") != nil {
+		return
+	}
+	for _, d := range deliveries {
+		var err error
+		switch results[d.EventID] {
+		case Done:
+			err = d.Ack()
+		case Again:
+			err = d.Nak(time.Second + rand.N(2*time.Second))
+		case Unknown: // neither: the next delivery finds out
+		}
+		if err != nil {
+			p.log.Warn("delivery.not_settled", zap.Int64("event_id", d.EventID), zap.Error(err))
+		}
+	}
+}
+
+// Result is what is to become of an event's message.
+type Result int
+
+// The results. Done: the row says what happens next. Again: nothing was
+// committed. Unknown: nobody can say.
+const (
+	Done Result = iota
+	Again
+	Unknown
+)
+
+// Process brings the events as far as they can go and says what is to become
+// of their messages. Parked events of the same payments come along.
+func (p *Processor) Process(ctx context.Context, ids []int64) map[int64]Result {
+	results := make(map[int64]Result, len(ids))
+	started := time.Now()
+	loadCtx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
+	batch, err := p.store.Load(loadCtx, ids)
+	cancel()
+	if err != nil {
+		p.log.Warn("batch.not_loaded", zap.Int("events", len(ids)), zap.Error(err))
+		for _, id := range ids {
+			results[id] = Again
+		}
+		return results
+	}
+	items := p.prepare(ctx, batch)
+	if p.Hook != nil {
+		if err := p.Hook("looked_up"); err != nil {
+			for _, id := range ids {
+				results[id] = Unknown
+			}
+			return results
+		}
+	}
+	p.settle(ctx, items, results)
+	p.metrics.batch(len(items), time.Since(started))
+	return results
+}
+
+// maxReruns bounds how often one transaction is run again after deadlocks.
+const maxReruns = 5
+
+// settle runs the transaction, again after a deadlock, and splits it around
+// what the database or our own code refuses.
+func (p *Processor) settle(ctx context.Context, items []*item, results map[int64]Result) {
+	if len(items) == 0 {
+		return
+	}
+	err := p.settleOnce(ctx, items)
+	for rerun := 1; errors.Is(err, settlement.ErrRetry) && rerun <= maxReruns; rerun++ {
+		p.metrics.reruns.Inc()
+		time.Sleep(rand.N(time.Duration(rerun) * 20 * time.Millisecond))
+		err = p.settleOnce(ctx, items)
+	}
+	mark := func(r Result) {
+		for _, it := range items {
+			results[it.work.Event.ID] = r
+		}
+	}
+	switch {
+	case err == nil:
+		mark(Done)
+	case errors.Is(err, settlement.ErrUnknownOutcome):
+		p.metrics.unknown.Inc()
+		p.log.Warn("batch.outcome_unknown", zap.Int("events", len(items)), zap.Error(err))
+		mark(Unknown)
+	case errors.Is(err, settlement.ErrUnavailable), errors.Is(err, settlement.ErrRetry):
+		p.log.Warn("batch.given_back", zap.Int("events", len(items)), zap.Error(err))
+		mark(Again)
+	case len(items) > 1:
+		p.metrics.splits.Inc()
+		p.log.Warn("batch.split", zap.Int("events", len(items)), zap.Error(err))
+		half := splitPoint(items)
+		p.settle(ctx, items[:half], results)
+		p.settle(ctx, items[half:], results)
+	default:
+		p.fail(ctx, items[0], err, results)
+	}
+}
+
+// splitPoint halves a batch, between two payments where that is possible.
+func splitPoint(items []*item) int {
+	half := len(items) / 2
+	for i := half; i < len(items); i++ {
+		if items[i].ref != items[i-1].ref {
+			return i
+		}
+	}
+	for i := half; i > 0; i-- {
+		if items[i].ref != items[i-1].ref {
+			return i
+		}
+	}
+	return half
+}
+
+// fail counts an attempt of a poison event, in a transaction of its own.
+func (p *Processor) fail(ctx context.Context, it *item, cause error, results map[int64]Result) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
+	defer cancel()
+	e := &it.work.Event
+	backoff := failBackoff(it.work.Attempts)
+	dead, err := p.store.Fail(ctx, e.ID, cause.Error(), backoff, p.cfg.MaxAttempts)
+	if err != nil {
+		p.log.Warn("failure.not_counted", zap.Int64("event_id", e.ID), zap.Error(err))
+		results[e.ID] = Again
+		return
+	}
+	results[e.ID] = Done
+	outcome := "failed"
+	if dead {
+		outcome = string(event.StatusDead)
+	}
+	p.metrics.outcome(e.Provider, outcome)
+	p.log.Error("event.failed", zap.Int64("event_id", e.ID), zap.String("provider", e.Provider),
+		zap.Int("attempts", it.work.Attempts+1), zap.Bool("dead", dead), zap.Error(cause))
+}
+
+// failBackoff is 5 s, 10 s, 20 s ... at most 10 minutes, and up to a quarter
+// more so that what failed together does not come back together.
+func failBackoff(attempts int) time.Duration {
+	d := min(5*time.Second<<min(attempts, 10), 10*time.Minute)
+	return d + rand.N(d/4)
+}
