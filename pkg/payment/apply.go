@@ -1,14 +1,14 @@
 package payment
 
 import (
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/umavez/umavez/pkg/money"
 )
 
-// NeedLegalMove is a defect of ours, not of the gateway: the computed move is
-// not in the table. The event is set aside for a person.
+// NeedLegalMove: the facts are of no known kind, or would make a move that is
+// not in the table (an undone receipt under dispute). A person must look.
 const NeedLegalMove Need = "illegal_move"
 
 // Apply decides what a claim changes. It is pure: the same state and claim
@@ -28,31 +28,59 @@ type machine struct {
 	stale, doubt bool
 }
 
-// order is the order in which the facts of one claim are applied: money comes
-// in before it goes out.
-var order = []FactKind{FactStatus, FactRefund, FactRefundTotal, FactDispute, FactFee, FactUndo}
+// lastPhase is the highest number that phase returns.
+const lastPhase = 7
+
+// phase orders the facts of one claim: money comes in before it goes out, so
+// that no state on the way has more refunded than captured; and what is named
+// comes before what only says "the rest".
+func phase(f *Fact) int {
+	switch {
+	case f.Kind == FactStatus && f.Status == StatusRefunded:
+		return 6
+	case f.Kind == FactStatus && (f.Status == StatusDisputed || f.Status == StatusChargedBack):
+		return lastPhase
+	case f.Kind == FactStatus:
+		return 0
+	case f.Kind == FactRefund && f.Refund == RefundFailed, f.Kind == FactDispute && f.Dispute == DisputeWon:
+		return 1
+	case f.Kind == FactRefund:
+		return 2
+	case f.Kind == FactRefundTotal:
+		return 3
+	case f.Kind == FactDispute, f.Kind == FactFee:
+		return 4
+	}
+	return 5
+}
 
 func (m *machine) run() Need {
 	if need := m.attributes(); need != "" {
 		return need
 	}
-	for _, kind := range order {
-		for _, f := range m.c.Facts {
-			if f.Kind != kind {
+	for now, done := 0, 0; now <= lastPhase && done < len(m.c.Facts); now++ {
+		for i := range m.c.Facts {
+			if phase(&m.c.Facts[i]) != now {
 				continue
 			}
-			if f.At.IsZero() {
-				f.At = m.c.At
-			}
-			if need := m.fact(f); need != "" {
+			done++
+			if need := m.fact(m.c.timed(m.c.Facts[i])); need != "" {
 				return need
 			}
 		}
 	}
-	if m.p.Captured.Known && (m.p.Refunded+m.p.ChargedBack > m.p.Captured.Value) {
-		return NeedWithinCaptured
-	}
 	return ""
+}
+
+// timed gives a fact the claim's time where it has none of its own.
+func (c *Claim) timed(f Fact) Fact {
+	if f.At.IsZero() {
+		f.At, f.until = c.At, c.until
+	}
+	if f.until.IsZero() {
+		f.until = f.At
+	}
+	return f
 }
 
 func (m *machine) fact(f Fact) Need {
@@ -60,13 +88,13 @@ func (m *machine) fact(f Fact) Need {
 	case FactStatus:
 		switch f.Status {
 		case StatusPaid:
-			return m.capture(f.At)
+			return m.paid(f.At)
 		case StatusRefunded:
-			return m.refundRest(f)
+			return m.refundedAll(f)
 		case StatusDisputed:
-			return m.dispute(Fact{Kind: FactDispute, ID: m.p.GatewayID, Dispute: DisputeOpen, At: f.At})
+			return m.unnamedDispute(f, DisputeOpen)
 		case StatusChargedBack:
-			return m.dispute(Fact{Kind: FactDispute, ID: m.p.GatewayID, Dispute: DisputeLost, At: f.At})
+			return m.unnamedDispute(f, DisputeLost)
 		default:
 			return m.attempt(f)
 		}
@@ -87,6 +115,9 @@ func (m *machine) fact(f Fact) Need {
 // attributes fills what is not money. A field that we hold is never emptied.
 func (m *machine) attributes() Need {
 	p, c := &m.p, &m.c
+	if c.GatewayID != "" && p.GatewayID != "" && c.GatewayID != p.GatewayID {
+		return NeedSamePayment
+	}
 	if c.Currency != "" {
 		if p.Currency == "" {
 			p.Currency = c.Currency
@@ -94,16 +125,16 @@ func (m *machine) attributes() Need {
 			return NeedCurrencyMatch
 		}
 	}
-	if c.Expected.Known && c.Expected.Value < 0 || c.Captured.Known && c.Captured.Value <= 0 {
+	if c.Expected.Known && c.Expected.Value < 0 || c.Captured.Known && c.Captured.Value < 0 {
 		return NeedRange
+	}
+	if c.Captured.Value == 0 {
+		c.Captured = Minor{} // gateways write 0 for "nothing captured yet"
 	}
 	if p.Reference == "" {
 		p.Reference = c.Reference
 	}
-	if c.Expected.Known && !p.Registered && !p.Captured.Known &&
-		(!p.Expected.Known || !c.At.Before(p.Details.AttributesAt)) {
-		p.Expected, p.Details.AttributesAt = c.Expected, c.At
-	}
+	m.expect()
 	if p.Captured.Known && c.Captured.Known && p.Captured.Value != c.Captured.Value {
 		return NeedAmountMatch
 	}
@@ -111,6 +142,19 @@ func (m *machine) attributes() Need {
 		return m.allocate(c.Beneficiary)
 	}
 	return ""
+}
+
+// expect keeps what was asked for: the later word wins, and at equal times
+// the larger one. What the application registered is not overwritten.
+func (m *machine) expect() {
+	p, c := &m.p, &m.c
+	if !c.Expected.Known || p.Registered && p.Expected.Known {
+		return
+	}
+	at := p.Details.AttributesAt
+	if !p.Expected.Known || c.At.After(at) || c.At.Equal(at) && c.Expected.Value > p.Expected.Value {
+		p.Expected, p.Details.AttributesAt = c.Expected, c.At
+	}
 }
 
 // allocate gives a payment its owner. Money that was booked while the owner
@@ -124,34 +168,46 @@ func (m *machine) allocate(owner string) Need {
 	return m.step(m.p.Status, Booking{KindAllocation, "payment", m.p.GatewayID, net})
 }
 
-// attempt is the register of the statuses before capture.
+// attempt is the register of the statuses before capture. It goes on while
+// the payment is captured, because an undone receipt falls back to it.
 func (m *machine) attempt(f Fact) Need {
 	p := &m.p
 	if rank(f.Status) < 0 {
 		return NeedLegalMove
 	}
+	held := p.Status
 	if p.Captured.Known {
-		if p.Status != f.Status {
-			m.stale = true
-			m.doubt = m.doubt || f.At.IsZero() || p.PaidAt.IsZero() || f.At.After(p.PaidAt)
+		held = p.Details.Attempt
+	}
+	moved := held == StatusNone || laterOrFurther(f.At, p.StatusAt, rank(f.Status), rank(held))
+	unproven := !moved && held != f.Status && !f.At.Before(p.StatusAt) || f.At.IsZero() || p.StatusAt.IsZero()
+	if moved || held == f.Status && f.At.After(p.StatusAt) {
+		p.StatusAt = f.At
+	}
+	if !p.Captured.Known {
+		switch {
+		case held == f.Status:
+			return ""
+		case moved:
+			return m.step(f.Status)
 		}
+		m.stale, m.doubt = true, m.doubt || unproven
 		return ""
 	}
-	switch {
-	case p.Status == StatusNone:
-		p.StatusAt = f.At
-		return m.step(f.Status)
-	case p.Status == f.Status:
-		if f.At.After(p.StatusAt) {
-			p.StatusAt = f.At
-		}
-		return ""
-	case laterOrFurther(f.At, p.StatusAt, rank(f.Status), rank(p.Status)):
-		p.StatusAt = f.At
-		return m.step(f.Status)
+	if moved {
+		p.Details.Attempt = f.Status
 	}
-	m.stale = true
-	m.doubt = m.doubt || f.At.IsZero() || p.StatusAt.IsZero()
+	if m.activeUndo() != nil {
+		if need := m.step(m.status()); need != "" {
+			return need
+		}
+		unproven = unproven || moved
+	} else {
+		unproven = f.At.IsZero() || f.At.After(p.lastPaid())
+	}
+	if p.Status != f.Status {
+		m.stale, m.doubt = true, m.doubt || unproven
+	}
 	return ""
 }
 
@@ -164,20 +220,30 @@ func laterOrFurther(at, held time.Time, rank, heldRank int) bool {
 	return rank > heldRank
 }
 
-// capture books the payment's money, once. After an undone receipt a later
-// capture takes the undo back.
-func (m *machine) capture(at time.Time) Need {
+// paid takes the fact "the payer has paid": the first one books the money,
+// and one that is later than an undone receipt takes that back.
+func (m *machine) paid(at time.Time) Need {
+	if need := m.captured(at); need != "" {
+		return need
+	}
+	if !at.After(m.p.Details.PaidLast) {
+		return ""
+	}
+	m.p.Details.PaidLast = at
+	if u := m.activeUndo(); u != nil && at.After(u.At) {
+		if need := m.reverse(u); need != "" {
+			return need
+		}
+	}
+	return m.winUnnamed(at)
+}
+
+// captured walks through paid when a fact implies it: whatever takes money
+// back at a time says that it had come in by then.
+func (m *machine) captured(at time.Time) Need {
 	p := &m.p
 	if p.Captured.Known {
-		if at.After(p.PaidAt) {
-			p.PaidAt = at
-		}
-		for i := range p.Details.Refunds {
-			r := &p.Details.Refunds[i]
-			if r.Undo && r.State == RefundSucceeded && at.After(r.At) {
-				return m.reverse(r)
-			}
-		}
+		p.PaidAt = earliest(p.PaidAt, at)
 		return ""
 	}
 	if !m.c.Captured.Known {
@@ -189,318 +255,89 @@ func (m *machine) capture(at time.Time) Need {
 	if p.Registered && p.Expected.Known && p.Expected.Value != m.c.Captured.Value {
 		return NeedAmountMatch
 	}
-	p.Captured, p.PaidAt = m.c.Captured, at
-	bookings := []Booking{{KindCapture, "payment", p.GatewayID, p.Captured.Value}}
-	for _, f := range m.c.Facts {
-		if f.Kind == FactFee {
-			b, need := m.newFee(f)
-			if need != "" {
-				return need
-			}
-			bookings = append(bookings, b...)
+	p.Captured, p.PaidAt, p.Details.Attempt = m.c.Captured, at, p.Status
+	bookings := make([]Booking, 1, 2)
+	bookings[0] = Booking{KindCapture, "payment", p.GatewayID, p.Captured.Value}
+	for i := range m.c.Facts {
+		if m.c.Facts[i].Kind != FactFee {
+			continue
+		}
+		b, fresh, need := m.newFee(&m.c.Facts[i])
+		if need != "" {
+			return need
+		}
+		if fresh {
+			bookings = append(bookings, b)
 		}
 	}
 	return m.step(StatusPaid, bookings...)
 }
 
-// captured walks through paid when a fact implies it.
-func (m *machine) captured(at time.Time) Need {
-	if m.p.Captured.Known {
-		return ""
-	}
-	return m.capture(at)
-}
-
-func (m *machine) newFee(f Fact) ([]Booking, Need) {
-	if !f.Amount.Known || f.Amount.Value < 0 {
-		return nil, NeedRange
+// newFee remembers a fee that is not known yet.
+func (m *machine) newFee(f *Fact) (b Booking, fresh bool, need Need) {
+	switch {
+	case f.ID == "":
+		return b, false, NeedID
+	case !f.Amount.Known:
+		return b, false, NeedFeeAmount
+	case f.Amount.Value < 0:
+		return b, false, NeedRange
 	}
 	for _, held := range m.p.Details.Fees {
 		if held.ID == f.ID {
-			m.stale = m.stale || held.Amount != f.Amount.Value
-			return nil, ""
+			if held.Amount != f.Amount.Value {
+				return b, false, NeedAmountMatch
+			}
+			return b, false, ""
 		}
 	}
 	if f.Amount.Value == 0 {
-		return nil, ""
+		return b, false, ""
 	}
 	sum, err := money.Add(m.p.Fee, f.Amount.Value)
 	if err != nil {
-		return nil, NeedRange
+		return b, false, NeedRange
 	}
 	m.p.Fee = sum
 	m.p.Details.Fees = append(m.p.Details.Fees, Fee{ID: f.ID, Amount: f.Amount.Value})
-	return []Booking{{KindFee, "fee", f.ID, f.Amount.Value}}, ""
+	return Booking{KindFee, "fee", f.ID, f.Amount.Value}, true, ""
 }
 
+// fee books a fee; the fee of a payment that was not captured yet is booked
+// together with the capture.
 func (m *machine) fee(f Fact) Need {
 	if need := m.captured(f.At); need != "" {
 		return need
 	}
-	b, need := m.newFee(f)
-	if need != "" || len(b) == 0 {
+	b, fresh, need := m.newFee(&f)
+	if need != "" || !fresh {
 		return need
 	}
-	return m.step(m.p.Status, b...)
+	return m.step(m.p.Status, b)
 }
 
-func (m *machine) findRefund(id string) *Refund {
-	for i := range m.p.Details.Refunds {
-		if m.p.Details.Refunds[i].ID == id {
-			return &m.p.Details.Refunds[i]
-		}
-	}
-	return nil
-}
-
-func (m *machine) refund(f Fact) Need {
-	if f.ID == "" || !f.Amount.Known || f.Amount.Value <= 0 {
-		return NeedRange
-	}
-	held := m.findRefund(f.ID)
-	if held != nil && held.Amount != f.Amount.Value {
-		return NeedAmountMatch
-	}
-	if f.Refund == RefundSucceeded {
-		if need := m.captured(f.At); need != "" {
-			return need
-		}
-	}
-	if held == nil {
-		m.p.Details.Refunds = append(m.p.Details.Refunds, Refund{ID: f.ID, Amount: f.Amount.Value, State: RefundPending, At: f.At})
-		held = &m.p.Details.Refunds[len(m.p.Details.Refunds)-1]
-	}
-	switch {
-	case f.Refund == RefundSucceeded && held.State == RefundPending:
-		held.State = RefundSucceeded
-		if m.coveredByTotal(held.Amount) {
-			m.stale = true
-			return ""
-		}
-		return m.book(held)
-	case f.Refund == RefundSucceeded && held.State == RefundFailed && !held.Booked:
-		// The failure overtook the success: both were real, so both are booked.
-		held.State = RefundSucceeded
-		if need := m.book(held); need != "" {
-			return need
-		}
-		return m.reverse(held)
-	case f.Refund == RefundFailed && held.State == RefundPending:
-		held.State = RefundFailed
-		return ""
-	case f.Refund == RefundFailed && held.State == RefundSucceeded:
-		if !held.Booked {
-			held.State = RefundFailed
-			return ""
-		}
-		return m.reverse(held)
-	}
-	if held.State != f.Refund {
-		m.stale = true
-	}
-	return ""
-}
-
-// coveredByTotal says whether a refund that now comes by id was booked before
-// as part of a total, when its gateway had not named it.
-func (m *machine) coveredByTotal(amount int64) bool {
-	if m.p.Refunded+m.p.ChargedBack+amount <= m.p.Captured.Value {
-		return false
-	}
-	for _, r := range m.p.Details.Refunds {
-		if r.Booked && isTotal(r.ID) {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *machine) book(r *Refund) Need {
-	sum, err := money.Add(m.p.Refunded, r.Amount)
+// rest is what was captured and has not gone back. Both sums are bounded by
+// money.Add; a difference that leaves 64 bits counts as far below zero.
+func (m *machine) rest() int64 {
+	left, err := money.Add(m.p.Captured.Value-m.p.Refunded, -m.p.ChargedBack)
 	if err != nil {
-		return NeedRange
+		return -1
 	}
-	m.p.Refunded, r.Booked = sum, true
-	return m.step(m.status(), Booking{KindRefund, "refund", r.ID, r.Amount})
-}
-
-func (m *machine) reverse(r *Refund) Need {
-	r.State = RefundFailed
-	m.p.Refunded -= r.Amount
-	return m.step(m.status(), Booking{KindRefundReversal, "refund", r.ID, r.Amount})
-}
-
-const totalPrefix = "total:"
-
-func isTotal(id string) bool {
-	return len(id) > len(totalPrefix) && id[:len(totalPrefix)] == totalPrefix
-}
-
-// refundTotal books the increase of a cumulative total over what is booked.
-func (m *machine) refundTotal(f Fact) Need {
-	if !f.Amount.Known || f.Amount.Value < 0 {
-		return NeedRange
-	}
-	var known int64
-	for _, r := range m.p.Details.Refunds {
-		if !r.Undo && r.State != RefundPending {
-			known += r.Amount
-		}
-	}
-	if f.Amount.Value <= known {
-		return ""
-	}
-	if f.ByID {
-		return NeedRefundIDs
-	}
-	if need := m.captured(f.At); need != "" {
-		return need
-	}
-	return m.bookTotal(f.Amount.Value, f.Amount.Value-known, f.At)
-}
-
-// refundRest is "refunded" without amounts: all that is left.
-func (m *machine) refundRest(f Fact) Need {
-	if need := m.captured(f.At); need != "" {
-		return need
-	}
-	rest := m.p.Captured.Value - m.p.Refunded - m.p.ChargedBack
-	if rest <= 0 {
-		return ""
-	}
-	return m.bookTotal(m.p.Captured.Value, rest, f.At)
-}
-
-func (m *machine) bookTotal(total, increase int64, at time.Time) Need {
-	id := totalPrefix + m.p.GatewayID + ":" + strconv.FormatInt(total, 10)
-	if m.findRefund(id) != nil {
-		m.stale = true
-		return ""
-	}
-	m.p.Details.Refunds = append(m.p.Details.Refunds, Refund{ID: id, Amount: increase, State: RefundSucceeded, At: at})
-	return m.book(&m.p.Details.Refunds[len(m.p.Details.Refunds)-1])
-}
-
-// undo takes the receipt itself back; the charge is open again.
-func (m *machine) undo(f Fact) Need {
-	if f.ID == "" {
-		return NeedRange
-	}
-	if m.findRefund(f.ID) != nil {
-		return ""
-	}
-	if need := m.captured(f.At); need != "" {
-		return need
-	}
-	amount := m.p.Captured.Value - m.p.Refunded - m.p.ChargedBack
-	if amount <= 0 {
-		m.stale = true
-		return ""
-	}
-	m.p.Details.Refunds = append(m.p.Details.Refunds, Refund{ID: f.ID, Amount: amount, State: RefundSucceeded, Undo: true, At: f.At})
-	r := &m.p.Details.Refunds[len(m.p.Details.Refunds)-1]
-	if need := m.book(r); need != "" {
-		return need
-	}
-	if m.p.PaidAt.After(f.At) { // paid again since; the undo arrived late
-		return m.reverse(r)
-	}
-	return ""
-}
-
-func (m *machine) dispute(f Fact) Need {
-	p := &m.p
-	if f.ID == "" || f.Amount.Known && f.Amount.Value < 0 {
-		return NeedRange
-	}
-	var held *Dispute
-	for i := range p.Details.Disputes {
-		if p.Details.Disputes[i].ID == f.ID {
-			held = &p.Details.Disputes[i]
-		}
-	}
-	if f.Dispute == DisputeInquiry {
-		if held == nil {
-			p.Details.Disputes = append(p.Details.Disputes, Dispute{ID: f.ID, Amount: f.Amount.Value, State: DisputeInquiry, At: f.At})
-		} else if held.State != DisputeInquiry {
-			m.stale = true
-		}
-		return ""
-	}
-	if held == nil || held.State == DisputeInquiry {
-		return m.openDispute(held, f)
-	}
-	switch {
-	case held.State == f.Dispute:
-		if f.At.After(held.At) {
-			held.At = f.At
-		}
-		return ""
-	case held.State == DisputeWon && f.At.After(held.At):
-		return NeedDisputeReopened
-	case !laterOrFurther(f.At, held.At, disputeRank(f.Dispute), disputeRank(held.State)):
-		m.stale = true
-		return ""
-	}
-	return m.moveDispute(held, f)
-}
-
-// openDispute books the withdrawal, then walks on to where the dispute stands.
-func (m *machine) openDispute(held *Dispute, f Fact) Need {
-	p := &m.p
-	if need := m.captured(f.At); need != "" {
-		return need
-	}
-	amount := f.Amount.Value
-	if !f.Amount.Known {
-		amount = p.Captured.Value - p.Refunded - p.ChargedBack
-	}
-	if amount <= 0 {
-		return NeedDisputeAmount
-	}
-	if held == nil {
-		p.Details.Disputes = append(p.Details.Disputes, Dispute{ID: f.ID})
-		held = &p.Details.Disputes[len(p.Details.Disputes)-1]
-	}
-	held.Amount, held.State, held.Booked, held.At = amount, DisputeOpen, true, f.At
-	sum, err := money.Add(p.ChargedBack, amount)
-	if err != nil {
-		return NeedRange
-	}
-	p.ChargedBack = sum
-	if need := m.step(m.status(), Booking{KindChargeback, "dispute", held.ID, amount}); need != "" {
-		return need
-	}
-	if f.Dispute == DisputeOpen {
-		return ""
-	}
-	return m.moveDispute(held, f)
-}
-
-func (m *machine) moveDispute(held *Dispute, f Fact) Need {
-	if held.State == DisputeLost && f.Dispute == DisputeWon {
-		held.State = DisputeOpen // the appeal that we were not told of
-		if need := m.step(m.status()); need != "" {
-			return need
-		}
-	}
-	held.State, held.At = f.Dispute, f.At
-	if f.Dispute != DisputeWon {
-		return m.step(m.status())
-	}
-	held.Reversed = true
-	m.p.ChargedBack -= held.Amount
-	return m.step(m.status(), Booking{KindChargebackReversal, "dispute", held.ID, held.Amount})
+	return left
 }
 
 // status computes the status of a captured payment from its money.
 func (m *machine) status() Status {
 	p := &m.p
 	lost := false
-	for _, d := range p.Details.Disputes {
-		switch d.State {
+	for i := range p.Details.Disputes {
+		switch d := &p.Details.Disputes[i]; d.State {
 		case DisputeOpen:
-			return StatusDisputed
+			if !p.Details.RefundedAll || !p.Details.RefundedAllAt.After(d.At) {
+				return StatusDisputed
+			}
+			// The gateway has closed the matter: nothing is left to dispute.
+			lost = true
 		case DisputeLost:
 			lost = true
 		}
@@ -508,10 +345,11 @@ func (m *machine) status() Status {
 	if lost {
 		return StatusChargedBack
 	}
-	for _, r := range p.Details.Refunds {
-		if r.Undo && r.State == RefundSucceeded {
-			return StatusPending
+	if u := m.activeUndo(); u != nil {
+		if p.Details.Attempt != StatusNone && p.StatusAt.After(u.At) {
+			return p.Details.Attempt
 		}
+		return StatusPending
 	}
 	switch {
 	case p.Refunded >= p.Captured.Value:
@@ -522,26 +360,31 @@ func (m *machine) status() Status {
 	return StatusPaid
 }
 
-// step records one move, if the table knows it.
+// step records one move, if the table knows it and no more has gone out than
+// came in.
 func (m *machine) step(to Status, bookings ...Booking) Need {
 	p := &m.p
 	from := p.Status
 	if from == to && len(bookings) == 0 {
 		return ""
 	}
-	if !Legal(from, to) {
+	move, ok := legal[pair{from, to}]
+	if !ok {
 		return NeedLegalMove
 	}
 	for _, b := range bookings {
-		if !mayBook(from, to, b.Kind) {
+		if !slices.Contains(move.Books, b.Kind) {
 			return NeedLegalMove
 		}
+	}
+	if p.Captured.Known && m.rest() < 0 {
+		return NeedWithinCaptured
 	}
 	p.Status = to
 	p.Version++
 	m.steps = append(m.steps, Transition{
 		Seq: p.Version, From: from, To: to, Reason: m.c.Reason, Bookings: bookings,
-		Beneficiary: p.Beneficiary, Currency: p.Currency, State: *p,
+		Beneficiary: p.Beneficiary, Currency: p.Currency, State: p.clone(),
 	})
 	return ""
 }

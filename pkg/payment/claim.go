@@ -15,6 +15,10 @@ type Claim struct {
 	At                 time.Time // gateway time of the source; zero when it has none
 	Reason             string    // event type, or "lookup"
 	Facts              []Fact
+
+	// until is the late end of the time for which At is the early one, in
+	// what only a snapshot says; see Resolve.
+	until time.Time
 }
 
 // FactKind says which fields of a Fact count.
@@ -51,6 +55,9 @@ type Fact struct {
 	Dispute DisputeState
 	ByID    bool
 	At      time.Time // zero: the claim's At
+
+	until   time.Time // as in Claim; At when zero
+	unnamed bool      // a dispute known by a status only
 }
 
 // Need says why a claim cannot be applied now. It is "" when it can.
@@ -62,13 +69,18 @@ const (
 	NeedCapturedAmount Need = "captured_amount_unknown"
 	NeedRefundIDs      Need = "refund_ids_unknown"
 	NeedDisputeAmount  Need = "dispute_amount_unknown"
+	NeedRefundAmount   Need = "refund_amount_unknown"
+	NeedFeeAmount      Need = "fee_amount_unknown"
 	NeedCurrency       Need = "currency_unknown"
+	NeedPaidAgain      Need = "paid_again_unknown" // money left after an undone receipt
 
 	NeedAmountMatch     Need = "amount_mismatch"   // differs from what was registered or captured
 	NeedCurrencyMatch   Need = "currency_mismatch" // differs from what was registered or seen
 	NeedWithinCaptured  Need = "exceeds_captured"  // refunds and chargebacks above the capture
 	NeedDisputeReopened Need = "dispute_reopened"  // a won dispute is open or lost again
 	NeedRange           Need = "range"             // amounts beyond 64 bits, or below zero
+	NeedID              Need = "fact_without_id"   // a refund, dispute, fee or undo that has no id
+	NeedSamePayment     Need = "another_payment"   // the claim is about another gateway id
 )
 
 // Result is what Apply decided.
@@ -79,6 +91,10 @@ type Result struct {
 	// Stale: some fact was refused as late. Doubt: it was refused although
 	// its time does not prove it late, so a lookup should decide.
 	Stale, Doubt bool
+	// Disagrees: the gateway calls a payment unpaid that we hold as captured,
+	// and nothing says that the receipt was undone. No money moves on that
+	// alone; it is for the reconciliation's list. Only Resolve sets it.
+	Disagrees bool
 }
 
 // Applied says whether the claim changed status or money.

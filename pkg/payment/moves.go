@@ -30,11 +30,11 @@ func buildMoves() []Move {
 			}
 		}
 		add(from, StatusPaid, "captured; also late, after failed, expired or canceled", KindCapture, KindFee, KindRefundReversal)
+		add(from, StatusPartiallyRefunded, "paid again after an undone receipt", KindRefundReversal)
+		add(from, from, "money of an undone receipt", KindFee, KindAllocation, KindRefund, KindRefundReversal)
 	}
 	add(StatusPaid, StatusPending, "the receipt was undone; the charge is open again", KindRefund)
 	add(StatusPartiallyRefunded, StatusPending, "the receipt was undone; the charge is open again", KindRefund)
-	add(StatusPending, StatusPartiallyRefunded, "paid again after an undone receipt", KindRefundReversal)
-	add(StatusPending, StatusPending, "money of an undone receipt", KindFee, KindAllocation, KindRefund, KindRefundReversal)
 
 	captured := []Status{StatusPaid, StatusPartiallyRefunded, StatusRefunded, StatusDisputed, StatusChargedBack}
 	for _, s := range captured {
@@ -51,7 +51,7 @@ func buildMoves() []Move {
 		add(s, StatusDisputed, "the payer disputes it; the gateway withdraws the money", KindChargeback)
 		add(StatusDisputed, s, "the dispute was won; the money is back", KindChargebackReversal)
 	}
-	add(StatusDisputed, StatusChargedBack, "the dispute was lost; the money was withdrawn before")
+	add(StatusDisputed, StatusChargedBack, "the dispute was lost, or another one was won beside a lost one", KindChargebackReversal)
 	add(StatusChargedBack, StatusDisputed, "a lost dispute is appealed, or another one is opened", KindChargeback)
 	return ms
 }
@@ -74,19 +74,6 @@ var legal = func() map[pair]Move {
 func Legal(from, to Status) bool {
 	_, ok := legal[pair{from, to}]
 	return ok
-}
-
-// mayBook says whether the table lets a move book a kind.
-func mayBook(from, to Status, k Kind) bool {
-	if k == KindAllocation {
-		return true
-	}
-	for _, b := range legal[pair{from, to}].Books {
-		if b == k {
-			return true
-		}
-	}
-	return false
 }
 
 // rank orders the statuses before capture for facts with equal times: the one
@@ -115,6 +102,16 @@ func disputeRank(s DisputeState) int {
 		return 2
 	case DisputeWon:
 		return 3
+	}
+	return 0
+}
+
+func refundRank(s RefundState) int {
+	switch s {
+	case RefundSucceeded:
+		return 1
+	case RefundFailed:
+		return 2
 	}
 	return 0
 }

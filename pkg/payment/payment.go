@@ -19,7 +19,10 @@
 // parks the event.
 package payment
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Status is the canonical state of a payment.
 type Status string
@@ -85,6 +88,13 @@ type Details struct {
 	Disputes     []Dispute `json:"disputes,omitempty"`
 	Fees         []Fee     `json:"fees,omitempty"`
 	AttributesAt time.Time `json:"attributes_at,omitzero"` // gateway time of Expected
+	// Attempt is the status before capture, at StatusAt, of a payment that is
+	// captured: an undone receipt falls back to it.
+	Attempt  Status    `json:"attempt,omitempty"`
+	PaidLast time.Time `json:"paid_last,omitzero"` // gateway time of the newest "paid"
+	// RefundedAll: the gateway called the payment refunded without amounts.
+	RefundedAll   bool      `json:"refunded_all,omitempty"`
+	RefundedAllAt time.Time `json:"refunded_all_at,omitzero"`
 }
 
 // RefundState ranks a refund; it only grows.
@@ -104,6 +114,8 @@ type Refund struct {
 	Amount int64       `json:"amount"`
 	State  RefundState `json:"state"`
 	Booked bool        `json:"booked,omitempty"`
+	// Covered: its money was booked as part of a total before its id came.
+	Covered bool `json:"covered,omitempty"`
 	// Undo marks the taking back of the payment itself (a manual receipt that
 	// was undone): the payment is open again, and a later capture reverses it.
 	Undo bool      `json:"undo,omitempty"`
@@ -128,6 +140,7 @@ type Dispute struct {
 	State    DisputeState `json:"state"`
 	Booked   bool         `json:"booked,omitempty"`
 	Reversed bool         `json:"reversed,omitempty"`
+	Unnamed  bool         `json:"unnamed,omitempty"` // known by a status only
 	At       time.Time    `json:"at,omitzero"`
 }
 
@@ -179,12 +192,15 @@ func (p *Payment) Net() int64 {
 	return p.Captured.Value - p.Fee - p.Refunded - p.ChargedBack
 }
 
+// lastPaid is the newest time at which the payment is known to have been paid.
+func (p *Payment) lastPaid() time.Time { return latest(p.PaidAt, p.Details.PaidLast) }
+
 // clone copies a payment so that a claim that turns out not to be applicable
-// leaves no trace.
+// leaves no trace, and so that a transition's state is not changed by the next.
 func (p *Payment) clone() Payment {
 	c := *p
-	c.Details.Refunds = append([]Refund(nil), p.Details.Refunds...)
-	c.Details.Disputes = append([]Dispute(nil), p.Details.Disputes...)
-	c.Details.Fees = append([]Fee(nil), p.Details.Fees...)
+	c.Details.Refunds = slices.Clone(p.Details.Refunds)
+	c.Details.Disputes = slices.Clone(p.Details.Disputes)
+	c.Details.Fees = slices.Clone(p.Details.Fees)
 	return c
 }

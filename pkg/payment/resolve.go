@@ -16,120 +16,281 @@ type Snapshot struct {
 // Policy is how far a source's bodies are believed.
 type Policy struct {
 	// TrustBody: the gateway authenticates its bodies, so their facts may
-	// move money. Without it only snapshots do.
+	// move money. Without it only snapshots change anything, and an event is
+	// no more than the reason to ask.
 	TrustBody bool
 	// Lag bounds how far behind the gateway's read side may be: an event
 	// older than this when the lookup began cannot be ahead of it.
 	Lag time.Duration
-	// Settle: the limit was reached; take the snapshot, drop the rest.
+	// Settle: the limit was reached; where event and snapshot contradict
+	// each other, take the snapshot and drop the event.
 	Settle bool
+	// Owner is whose money it is by the application's own word; it outranks
+	// what event and snapshot say, and needs no lookup. "" when it did not say.
+	Owner string
 }
+
+// Resolution is that of the gateways' event times: they are cut to whole
+// seconds, so an event may have happened up to this much after its time.
+const Resolution = time.Second
 
 // Resolve decides what an event changes, given the newest snapshot (or none).
 // A snapshot that is older than what the payment has seen is left aside, and
 // dropped reports it: the caller asks again when the event needs an answer.
+//
+// What a snapshot shows was true at some moment between ObservedAt-Lag and
+// ObservedAt. It takes part in the registers with the early end, so that it
+// never outranks an event that happened since; see Fact.holdAt for the facts
+// that are kept with the late end. So a snapshot settles all that happened up
+// to ObservedAt-Lag-Resolution.
 func Resolve(p Payment, snap *Snapshot, ev Claim, pol Policy) (r Result, dropped bool) {
+	if pol.Owner == "" || p.Beneficiary != "" {
+		return resolve(p, snap, ev, pol)
+	}
+	owned := Apply(p, Claim{Reason: ev.Reason, Beneficiary: pol.Owner})
+	r, dropped = resolve(owned.Payment, snap, ev, pol)
+	if r.Need != "" {
+		r.Payment = p
+		return r, dropped
+	}
+	r.Transitions = append(owned.Transitions, r.Transitions...)
+	return r, dropped
+}
+
+func resolve(p Payment, snap *Snapshot, ev Claim, pol Policy) (r Result, dropped bool) {
+	if !pol.TrustBody {
+		ev = bell(ev)
+	}
 	if snap != nil && snap.ObservedAt.Before(p.ObservedAt) {
 		snap, dropped = nil, true
 	}
 	if snap == nil {
 		r = Apply(p, ev)
-		if !pol.TrustBody && r.Need == "" && (r.Applied() || r.Doubt) {
-			// Only a lookup may move this source's money.
+		if pol.TrustBody {
+			return r, dropped
+		}
+		if r.Need != "" || r.Applied() || r.Doubt {
 			return Result{Payment: p, Need: NeedAgreement}, dropped
 		}
-		return r, dropped
+		return Result{Payment: p, Stale: r.Stale}, dropped
 	}
 	seen := snap.Claim
-	// What the read side shows may be as old as its lag: it must not outrank
-	// an event that happened since. Money is known by reference, not by time.
-	seen.At = snap.ObservedAt.Add(-pol.Lag)
+	seen.At, seen.until = snap.ObservedAt.Add(-pol.Lag-Resolution), snap.ObservedAt
 	first := Apply(p, seen)
 	if first.Need != "" {
 		return first, false
 	}
 	first.Payment.ObservedAt = snap.ObservedAt
+	first.Disagrees = first.Doubt && p.Captured.Known && unpaid(&seen)
 	first.Stale, first.Doubt = false, false // the snapshot is the judge, not the judged
-	ev.Facts = unanswered(ev.Facts, snap.Claim.Facts)
-	second := Apply(first.Payment, ev)
-	switch {
-	case second.Need == "" && !second.Applied():
-		first.Stale = second.Stale
-		first.Payment = second.Payment
-		return first, false
-	case pol.Settle:
-		first.Stale = true
-		return first, false
-	case answerable(second.Need):
-		return Result{Payment: p, Need: NeedAgreement}, false
-	case second.Need != "":
-		return Result{Payment: p, Need: second.Need}, false
-	case onlyAttempts(second.Transitions) && !agrees(second.Payment.Status, snap.Claim):
-		if !ev.At.IsZero() && ev.At.Before(seen.At) {
-			first.Stale = true
-			return first, false
-		}
-		return Result{Payment: p, Need: NeedAgreement}, false
-	case !pol.TrustBody && !onlyAttempts(second.Transitions), ahead(second.Transitions, ev, snap.Claim):
-		return Result{Payment: p, Need: NeedAgreement}, false
-	}
-	second.Transitions = append(first.Transitions, second.Transitions...)
-	return second, false
+	return judge(p, first, &seen, ev, pol), false
 }
 
-// unanswered leaves out what the snapshot already shows to be as far or
-// further on: a dispute's opening once the gateway calls it won.
-func unanswered(facts, seen []Fact) []Fact {
-	var left []Fact
-	for _, f := range facts {
-		covered := false
-		for _, s := range seen {
-			covered = covered || f.Kind == FactDispute && s.Kind == FactDispute && s.ID == f.ID &&
-				disputeRank(s.Dispute) >= disputeRank(f.Dispute)
+// judge applies the event on top of the snapshot, unless the two contradict
+// each other.
+func judge(p Payment, first Result, seen *Claim, ev Claim, pol Policy) Result {
+	ev.Facts = unanswered(&p, &ev, seen, pol)
+	second := Apply(first.Payment, ev)
+	contradicted := false
+	switch {
+	case second.Need != "":
+		if pol.TrustBody && !answerable(second.Need) {
+			return Result{Payment: p, Need: second.Need}
 		}
-		if !covered {
+		contradicted = true
+	case !second.Applied():
+		first.Stale = second.Stale
+		if pol.TrustBody {
+			first.Payment = second.Payment
+		}
+		return first
+	case !pol.TrustBody:
+		contradicted = true
+	default:
+		contradicted = contradicts(&first.Payment, &second, &ev, seen)
+	}
+	switch {
+	case contradicted && (pol.Settle || onlyAttempts(second.Transitions) && before(&ev, seen.At)):
+		first.Stale = true
+		return first
+	case contradicted:
+		return Result{Payment: p, Need: NeedAgreement}
+	}
+	second.Transitions = append(first.Transitions, second.Transitions...)
+	second.Stale, second.Disagrees = false, first.Disagrees && second.Payment.Status == first.Payment.Status
+	return second
+}
+
+// bell keeps of an unauthenticated event only what can raise a question. Its
+// amounts, currency, owner and reference are nobody's word: an owner taken
+// from a forged body would receive the money that a snapshot credits later.
+func bell(ev Claim) Claim {
+	facts := make([]Fact, 0, len(ev.Facts))
+	for _, f := range ev.Facts {
+		if f.Kind != FactFee {
+			facts = append(facts, f)
+		}
+	}
+	return Claim{At: ev.At, Reason: ev.Reason, Facts: facts}
+}
+
+// unanswered leaves out of an event what the snapshot answers: the opening of
+// a dispute that the gateway calls won or lost by now. The appeal of a dispute
+// that we already held as lost is no such thing, until the snapshot is newer.
+// A refund that succeeded and has failed since is booked there and back where
+// bodies are trusted; where they are not, the snapshot has the only word.
+func unanswered(held *Payment, ev, seen *Claim, pol Policy) []Fact {
+	left := make([]Fact, 0, len(ev.Facts))
+	for _, f := range ev.Facts {
+		if !(f.Kind == FactDispute && disputeAnswered(held, ev.timed(f), seen) ||
+			f.Kind == FactRefund && !pol.TrustBody && refundAnswered(&f, seen)) {
 			left = append(left, f)
 		}
 	}
 	return left
 }
 
-// answerable needs are questions that the lookup should have answered.
-func answerable(n Need) bool {
-	return n == NeedCapturedAmount || n == NeedRefundIDs || n == NeedDisputeAmount || n == NeedCurrency
-}
-
-// ahead says whether the event moves money that the snapshot should have
-// shown. A fee, an undone receipt of a payment that the gateway calls unpaid,
-// and both halves of a refund that failed in the end are no contradiction.
-func ahead(ts []Transition, ev, seen Claim) bool {
-	sum := map[Kind]int64{}
-	for _, t := range ts {
-		for _, b := range t.Bookings {
-			sum[b.Kind] += b.Amount
+func refundAnswered(f *Fact, seen *Claim) bool {
+	for _, s := range seen.Facts {
+		if s.Kind == FactRefund && s.ID == f.ID && refundRank(s.Refund) >= refundRank(f.Refund) {
+			return true
 		}
 	}
-	if sum[KindCapture] != 0 || sum[KindChargeback] != sum[KindChargebackReversal] {
+	return false
+}
+
+func disputeAnswered(held *Payment, f Fact, seen *Claim) bool {
+	for _, s := range seen.Facts {
+		if s.Kind != FactDispute || s.ID != f.ID || s.Dispute == f.Dispute {
+			continue
+		}
+		switch {
+		case s.Dispute == DisputeWon:
+			return true
+		case disputeRank(s.Dispute) < disputeRank(f.Dispute):
+			return false
+		case f.At.Before(seen.At):
+			return true
+		}
+		for _, d := range held.Details.Disputes {
+			if d.ID == f.ID && d.State == s.Dispute {
+				return false
+			}
+		}
 		return true
 	}
-	if sum[KindRefund] == sum[KindRefundReversal] {
-		return false
+	return false
+}
+
+// answerable needs are questions that the lookup should have answered.
+func answerable(n Need) bool {
+	switch n {
+	case NeedCapturedAmount, NeedRefundIDs, NeedDisputeAmount, NeedCurrency, NeedRefundAmount, NeedFeeAmount, NeedPaidAgain:
+		return true
 	}
-	undo := false
+	return false
+}
+
+// contradicts says whether the event did something that the snapshot should
+// have shown, had it been true when the gateway was asked.
+func contradicts(first *Payment, second *Result, ev, seen *Claim) bool {
+	if onlyAttempts(second.Transitions) {
+		return !agrees(second.Payment.Status, seen)
+	}
+	return moneyUnseen(second, seen) || disputeUnseen(first, second, ev, seen)
+}
+
+// moneyUnseen looks at what moved, reference by reference. A fee, a new owner,
+// both halves of a refund that failed in the end, a receipt and its undoing
+// where the gateway says unpaid: none of them contradicts a snapshot.
+func moneyUnseen(second *Result, seen *Claim) bool {
+	type reference struct{ kind, id string }
+	var received int64
+	gone := map[reference]int64{}
+	for _, t := range second.Transitions {
+		for _, b := range t.Bookings {
+			ref := reference{b.RefType, b.RefID}
+			undo := b.RefType == "refund" && undone(&second.Payment, b.RefID)
+			switch {
+			case b.Kind == KindCapture, b.Kind == KindRefundReversal && undo:
+				received += b.Amount
+			case b.Kind == KindRefund && undo:
+				received -= b.Amount
+			case b.Kind == KindRefund, b.Kind == KindChargeback:
+				gone[ref] += b.Amount
+			case b.Kind == KindRefundReversal, b.Kind == KindChargebackReversal:
+				gone[ref] -= b.Amount
+			}
+		}
+	}
+	for _, sum := range gone {
+		if sum != 0 {
+			return true
+		}
+	}
+	return received != 0 && (received > 0) != agrees(StatusPaid, seen)
+}
+
+func undone(p *Payment, id string) bool {
+	for i := range p.Details.Refunds {
+		if r := &p.Details.Refunds[i]; r.ID == id {
+			return r.Undo
+		}
+	}
+	return false
+}
+
+// disputeUnseen says whether the event moved a dispute away from where the
+// snapshot shows it.
+func disputeUnseen(first *Payment, second *Result, ev, seen *Claim) bool {
+	state := func(p *Payment, id string) DisputeState {
+		for _, d := range p.Details.Disputes {
+			if d.ID == id {
+				return d.State
+			}
+		}
+		return ""
+	}
 	for _, f := range ev.Facts {
-		undo = undo || f.Kind == FactUndo
+		for _, s := range seen.Facts {
+			if f.Kind == FactDispute && s.Kind == FactDispute && s.ID == f.ID && s.Dispute != f.Dispute &&
+				state(first, f.ID) != state(&second.Payment, f.ID) {
+				return true
+			}
+		}
 	}
-	return !undo || agrees(StatusPaid, seen)
+	return false
 }
 
 // agrees says whether a claim states that status.
-func agrees(s Status, c Claim) bool {
+func agrees(s Status, c *Claim) bool {
 	for _, f := range c.Facts {
 		if f.Kind == FactStatus && f.Status == s {
 			return true
 		}
 	}
 	return false
+}
+
+// unpaid says whether a claim states a status before capture.
+func unpaid(c *Claim) bool {
+	for _, f := range c.Facts {
+		if f.Kind == FactStatus && rank(f.Status) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// before says whether all that a claim says happened before a time. Without
+// times nothing is proven.
+func before(c *Claim, at time.Time) bool {
+	for _, f := range c.Facts {
+		if f = c.timed(f); f.At.IsZero() || !f.At.Before(at) {
+			return false
+		}
+	}
+	return true
 }
 
 func onlyAttempts(ts []Transition) bool {

@@ -287,7 +287,7 @@ func (db *DB) revive(ctx context.Context, ids []int64, reopen []bool) (revived [
 	sortedReopen := column(order, func(i int) bool { return reopen[i] })
 	err = patiently(ctx, func() error {
 		revived = nil
-		return db.InTx(ctx, func(tx pgx.Tx) error {
+		err := db.InTx(ctx, func(tx pgx.Tx) error {
 			var s statements
 			s.query("revivals_locked", lockRevivals, func(rows pgx.Rows) error {
 				for rows.Next() { //nolint:revive // the locks are what was asked for
@@ -306,6 +306,10 @@ func (db *DB) revive(ctx context.Context, ids []int64, reopen []bool) (revived [
 			}, sortedIDs, sortedReopen)
 			return db.run(ctx, tx, s)
 		})
+		if errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownOutcome) {
+			err = fmt.Errorf("%w: %w", errBroken, err)
+		}
+		return err
 	})
 	if err == nil {
 		err = db.at("revival_committed")
@@ -364,8 +368,10 @@ func (db *DB) autocommitted(ctx context.Context, sql string, args []any, scan fu
 	})
 }
 
-// errNotSent marks a statement that certainly never left this process.
-var errNotSent = errors.New("statement was not sent")
+// errBroken marks the end of a connection. Whether the statement took effect
+// may be unknown; the statements of this file may be run again all the same,
+// since they find what they have done before.
+var errBroken = errors.New("connection broken")
 
 // statementError classifies the error of a statement that commits by itself:
 // when the server did not answer, it may have committed.
@@ -377,22 +383,24 @@ func statementError(err error) error {
 	switch {
 	case errors.As(err, &pe) && pe.Code[:2] == "54": // an index row that is too large, and the like
 		return fmt.Errorf("%w: SQLSTATE %s", ErrRefusedRow, pe.Code)
+	case errors.As(err, &pe) && pe.Code[:3] == "57P": // the server is going away, or not yet here
+		return fmt.Errorf("%w: %w", errBroken, classify(err))
 	case errors.As(err, &pe):
 		return classify(err)
 	case pgconn.SafeToRetry(err):
-		return fmt.Errorf("%w: %w", errNotSent, classify(err))
+		return fmt.Errorf("%w: %w", errBroken, classify(err))
 	}
-	return fmt.Errorf("%w: %w", ErrUnknownOutcome, redacted(err))
+	return fmt.Errorf("%w: %w: %w", errBroken, ErrUnknownOutcome, redacted(err))
 }
 
 // patiently runs fn again, a few times and never past the deadline, when the
-// server said that it rolled back and may be asked again, or when a dead
-// connection of the pool was noticed before anything was sent.
+// server said that it rolled back and may be asked again, or when a pooled
+// connection turned out to be dead: after a restart of the server all are.
 func patiently(ctx context.Context, fn func() error) error {
 	const tries = 4
 	for n := 1; ; n++ {
 		err := fn()
-		if n == tries || !errors.Is(err, ErrRetry) && !errors.Is(err, errNotSent) {
+		if n == tries || !errors.Is(err, ErrRetry) && !errors.Is(err, errBroken) {
 			return err
 		}
 		pause := time.NewTimer(time.Duration(n) * (2*time.Millisecond + rand.N(8*time.Millisecond)))

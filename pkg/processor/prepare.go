@@ -202,6 +202,9 @@ func (p *Processor) needsLookup(it *item, c payment.Claim, ref settlement.Ref, h
 		r := payment.Apply(h.Payment, c)
 		return r.Need != "" || r.Applied() || r.Doubt
 	}
+	if len(c.Facts) == 0 && !c.Expected.Known {
+		return true // it only says that something changed; the gateway knows what
+	}
 	state, ok := after[ref]
 	if !ok {
 		state = withRegistration(h, ref)

@@ -76,13 +76,14 @@ func New(cfg Config, store Store, sources Sources, asker *lookup.Asker, metrics 
 	return &Processor{cfg: cfg, store: store, sources: sources, asker: asker, metrics: metrics, log: log, Moved: func() {}}
 }
 
-// Run works until ctx ends, then finishes the batches in hand.
-func (p *Processor) Run(ctx context.Context, fetch Fetch) error {
+// Run works until ctx ends, then finishes the batches in hand. Each fetch is
+// one worker's own source of deliveries, with one batch under way.
+func (p *Processor) Run(ctx context.Context, fetches ...Fetch) error {
 	var wg sync.WaitGroup
-	failed := make(chan error, p.cfg.Workers)
+	failed := make(chan error, len(fetches))
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	for range p.cfg.Workers {
+	for _, fetch := range fetches {
 		wg.Go(func() {
 			if err := p.work(ctx, fetch); err != nil {
 				failed <- err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,7 +95,6 @@ type world struct {
 	t       testing.TB
 	db      *postgres.DB
 	gateway *scripted
-	n       int
 }
 
 func newWorld(t testing.TB, mode provider.LookupMode) *world {
@@ -134,9 +134,8 @@ func (w *world) receive(claims ...payment.Claim) int64 {
 
 func (w *world) receiveBody(ref string, body []byte) int64 {
 	w.t.Helper()
-	w.n++
 	stored, err := w.db.InsertEvents(w.t.Context(), []event.Arrival{{Event: event.Event{
-		Provider: "gw", Account: "default", DedupeKey: fmt.Sprintf("%s-%d", w.t.Name(), w.n), Type: "test",
+		Provider: "gw", Account: "default", DedupeKey: fmt.Sprintf("%s-%d", w.t.Name(), received.Add(1)), Type: "test",
 		PaymentRef: ref, Body: body, BodySHA256: sha256.Sum256(body), Secret: "1",
 	}}})
 	if err != nil {
@@ -235,6 +234,9 @@ func verify(t testing.TB, db *postgres.DB) {
 		}
 	}
 }
+
+// received numbers the events of all worlds, which may share a database.
+var received atomic.Int64
 
 var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 

@@ -82,11 +82,24 @@ func withoutURL(err error) error {
 	return err
 }
 
-// retryAfter reads Retry-After in seconds, at most an hour.
+// retryAfter reads Retry-After, at most an hour: seconds, or a date by the
+// gateway's own clock.
 func retryAfter(h http.Header) time.Duration {
-	n, err := strconv.Atoi(strings.TrimSpace(h.Get("Retry-After")))
-	if err != nil || n < 0 {
+	const longest = time.Hour
+	text := strings.TrimSpace(h.Get("Retry-After"))
+	if until, err := http.ParseTime(text); err == nil {
+		from, err := http.ParseTime(h.Get("Date"))
+		if err != nil {
+			from = time.Now()
+		}
+		return max(0, min(until.Sub(from), longest))
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange) || err == nil && n > uint64(longest/time.Second):
+		return longest
+	case err != nil:
 		return 0
 	}
-	return min(time.Duration(n)*time.Second, time.Hour)
+	return time.Duration(n) * time.Second
 }

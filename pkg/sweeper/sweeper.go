@@ -85,6 +85,11 @@ func New(cfg Config, store Store, publish Publish, canLookup []string, log *zap.
 	return &Sweeper{cfg: cfg, store: store, publish: publish, sources: canLookup, log: log, Progress: func(int) {}}
 }
 
+// Publish puts notices on the queue outside of a pass.
+func (s *Sweeper) Publish(ctx context.Context, notices []event.Notice) []PublishState {
+	return s.publish(ctx, notices)
+}
+
 // pageSize is how many rows are read, published and marked together.
 const pageSize = 1000
 

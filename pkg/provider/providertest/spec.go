@@ -99,8 +99,8 @@ type Spec struct {
 	// the claim; nil reads Captured.
 	AmountOf func(payment.Claim) payment.Minor
 	// OutOfRange are bodies whose amounts are beyond 64 bits, negative or not
-	// exact in the minor unit: Facts must answer with an error, and the
-	// error's text begins with "range" where the amount is beyond 64 bits.
+	// exact in the minor unit: Parse quarantines them, or Facts answers with
+	// an error that speaks of the amount.
 	OutOfRange [][]byte
 
 	// Lookups are rows of the gateway's table of statuses. Empty when the

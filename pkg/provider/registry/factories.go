@@ -4,6 +4,7 @@ import (
 	"github.com/umavez/umavez/pkg/provider"
 	"github.com/umavez/umavez/pkg/provider/asaas"
 	"github.com/umavez/umavez/pkg/provider/pagpolar"
+	"github.com/umavez/umavez/pkg/provider/stripe"
 )
 
 // Factories lists every gateway by the name that SOURCES and the webhook
@@ -12,5 +13,6 @@ func Factories() map[string]provider.Factory {
 	return map[string]provider.Factory{
 		"asaas":    asaas.New,
 		"pagpolar": pagpolar.New,
+		"stripe":   stripe.New,
 	}
 }

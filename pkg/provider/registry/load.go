@@ -125,7 +125,7 @@ func (l *loader) source(n name, production bool) (Entry, bool) {
 	case lookup:
 		l.checkLookup(src, p.Traits())
 	}
-	return Entry{Source: src, Provider: p}, len(l.faults) == before
+	return Entry{Source: src, Provider: &quiet{p, src.Name()}}, len(l.faults) == before
 }
 
 func (l *loader) askedOf(gateway string) map[string]bool {

@@ -13,6 +13,7 @@
 package registry
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"sync"
@@ -50,13 +51,18 @@ type Set struct {
 type snapshot struct {
 	entries []Entry
 	index   map[name]int
-	files   map[string]string // path of each secret file, and what it held
+	files   map[string]digest // path of each secret file, and what it held
 }
 
 type name struct{ provider, account string }
 
+type digest [sha256.Size]byte
+
 func newSnapshot(entries []Entry, files map[string]string) *snapshot {
-	s := &snapshot{entries: entries, index: make(map[name]int, len(entries)), files: files}
+	s := &snapshot{entries: entries, index: make(map[name]int, len(entries)), files: make(map[string]digest, len(files))}
+	for path, text := range files {
+		s.files[path] = sha256.Sum256([]byte(text))
+	}
 	for i, e := range entries {
 		s.index[name{e.Source.Provider, account(e.Source.Account)}] = i
 	}
@@ -153,7 +159,7 @@ func (s *Set) Reload() (changed bool, err error) {
 // cannot be read differs too, so that load reports it by its variable.
 func (s *Set) filesChanged() bool {
 	for path, held := range s.current.Load().files {
-		if b, err := s.readFile(path); err != nil || string(b) != held {
+		if b, err := s.readFile(path); err != nil || sha256.Sum256(b) != held {
 			return true
 		}
 	}

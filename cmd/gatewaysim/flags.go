@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/umavez/umavez/pkg/gatewaysim"
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "gatewaysim",
+		Short: "Plays the gateways Stripe, Asaas and PagPolar, and knows the truth",
+		Long: `gatewaysim plays the gateways Stripe, Asaas and PagPolar against a umavez on
+this machine. A seed determines the payments, their histories, the bodies and
+the order of the webhooks; the lookup API tells the same story.
+
+Credentials are made from the seed. Where <SOURCE>_WEBHOOK_SECRETS and
+<SOURCE>_API_KEY are set in the environment, as umavez itself reads them,
+those are used instead.
+
+Exit codes: 0 all is well; 1 it ran, and the target did not behave; 2 it could
+not run.`,
+		Example: `  gatewaysim settings --seed 7 > sim.env     # umavez' environment
+  gatewaysim storm --seed 7 --payments 2000 --target http://127.0.0.1:8080
+  gatewaysim print --count 3 --provider asaas
+  gatewaysim send --provider stripe --event payment_intent.succeeded`,
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	root.AddCommand(newServe(), newSettings(), newStorm(), newPrint(), newSend())
+	return root
+}
+
+// simFlags are the flags that describe a simulation.
+type simFlags struct {
+	cfg    gatewaysim.Config
+	order  string
+	output string
+}
+
+func (f *simFlags) register(cmd *cobra.Command, payments int) {
+	fs := cmd.Flags()
+	c := &f.cfg
+	c.Shares = gatewaysim.DefaultShares()
+	fs.Uint64Var(&c.Seed, "seed", 1, "determines payments, ids, bodies and order")
+	fs.IntVar(&c.Payments, "payments", payments, "how many payments")
+	fs.StringSliceVar(&c.Gateways, "gateways", []string{"stripe", "asaas", "pagpolar"}, "sources, as in SOURCES; stripe/loja2 is a second account")
+	fs.IntVar(&c.Beneficiaries, "beneficiaries", 10, "how many owners the payments have")
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+}
+
+func (f *simFlags) registerShares(cmd *cobra.Command) {
+	fs, s := cmd.Flags(), &f.cfg.Shares
+	fs.Float64Var(&s.Duplicates, "duplicates", s.Duplicates, "duplicates, as a share of the events that are sent")
+	fs.Float64Var(&s.Concurrent, "concurrent", s.Concurrent, "share of the duplicates that is sent at the same instant as the first")
+	fs.Float64Var(&s.WrongSignatures, "wrong-signatures", s.WrongSignatures, "forged requests, as a share of the events")
+	fs.Float64Var(&s.Malformed, "malformed", s.Malformed, "authentic requests that cannot be read, as a share of the events")
+	fs.Float64Var(&s.Tests, "tests", s.Tests, "requests marked as tests or without content, as a share of the events")
+	fs.Float64Var(&s.Lost, "lost", s.Lost, "share of the events that is never sent")
+	fs.StringVar(&f.order, "order", string(gatewaysim.OrderShuffle), "order of the webhooks: shuffle, keep or reverse")
+	fs.IntVar(&f.cfg.Window, "window", 0, "shuffle within so many places only; 0 is wholly")
+}
+
+func (f *simFlags) registerAPI(cmd *cobra.Command) {
+	fs, a := cmd.Flags(), &f.cfg.API
+	fs.DurationVar(&a.Latency, "api-latency", 0, "how long each lookup takes")
+	fs.DurationVar(&a.Jitter, "api-jitter", 0, "up to so much longer")
+	fs.Float64Var(&a.TooMany, "api-429", 0, "share of lookups answered 429")
+	fs.DurationVar(&a.RetryAfter, "api-retry-after", time.Second, "what a 429 asks for")
+	fs.Float64Var(&a.ServerErrors, "api-5xx", 0, "share of lookups answered 500 or 503")
+	fs.Float64Var(&a.Stale, "api-stale", 0, "share of lookups answered by a replica that lags")
+	fs.DurationVar(&a.StaleFor, "api-stale-for", time.Second, "by how much the replica lags")
+}
+
+// sim builds the simulation that the flags describe.
+func (f *simFlags) sim() (*gatewaysim.Sim, error) {
+	if f.output != "text" && f.output != "json" {
+		return nil, fmt.Errorf("--output %q is neither text nor json", f.output)
+	}
+	f.cfg.Order = gatewaysim.Order(f.order)
+	f.cfg.Credentials = map[string]gatewaysim.Credentials{}
+	for _, source := range f.cfg.Gateways {
+		f.cfg.Credentials[source] = fromEnvironment(source)
+	}
+	return gatewaysim.New(f.cfg)
+}
+
+// fromEnvironment reads the credentials of one source as umavez does.
+func fromEnvironment(source string) gatewaysim.Credentials {
+	prefix := strings.ToUpper(strings.NewReplacer("/", "_", "-", "_").Replace(strings.TrimSuffix(source, "/default"))) + "_"
+	c := gatewaysim.Credentials{APIKey: strings.TrimSpace(os.Getenv(prefix + "API_KEY"))}
+	for secret := range strings.SplitSeq(os.Getenv(prefix+"WEBHOOK_SECRETS"), ",") {
+		if secret = strings.TrimSpace(secret); secret != "" {
+			c.WebhookSecrets = append(c.WebhookSecrets, secret)
+		}
+	}
+	return c
+}
+
+// targetFlags say where webhooks go.
+type targetFlags struct {
+	target      string
+	allowRemote bool
+}
+
+func (f *targetFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.target, "target", "http://127.0.0.1:8080", "address of ingest, without /webhooks")
+	cmd.Flags().BoolVar(&f.allowRemote, "allow-remote", false, "send to a target that is not this machine")
+}
+
+// check refuses to send anything to another machine by mistake.
+func (f *targetFlags) check() error {
+	u, err := url.Parse(f.target)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("--target is not an address like http://127.0.0.1:8080")
+	}
+	if ip := net.ParseIP(u.Hostname()); f.allowRemote || u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return errors.New("--target is not this machine; forged webhooks are sent there only with --allow-remote")
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// shellQuote makes a text one word of a POSIX shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,45 @@
+// Command umavez is the operator's and developer's tool: everything in one
+// process (dev), a storm with a checked report (demo), the schema (migrate)
+// and the invariants of a live database (verify).
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/umavez/umavez/pkg/daemon"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func main() {
+	daemon.Main("umavez", func(ctx context.Context) error {
+		root := &cobra.Command{
+			Use:   "umavez",
+			Short: "Apply each payment fact exactly once",
+			Long: `umavez takes payment-gateway webhooks, which come repeated, late, out of order
+and sometimes forged, and applies the effect of each payment fact exactly once.
+
+Exit codes: 0 all is well, 1 something is not, 2 settings or arguments.`,
+			Version:      version,
+			SilenceUsage: true, SilenceErrors: true,
+		}
+		root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+			return &daemon.ConfigError{Err: fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+		})
+		root.AddCommand(devCommand(), demoCommand(os.Stdout), migrateCommand(os.Stdout), verifyCommand(os.Stdout), roleCommand(), brokerCommand())
+		return root.ExecuteContext(ctx)
+	})
+}
+
+// wantsOutput checks an --output flag.
+func wantsOutput(output string) error {
+	if output != "table" && output != "json" {
+		return &daemon.ConfigError{Err: fmt.Errorf("--output is %q; it must be table or json", output)}
+	}
+	return nil
+}

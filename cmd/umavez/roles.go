@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/umavez/umavez/pkg/app"
+	"github.com/umavez/umavez/pkg/daemon"
+	"github.com/umavez/umavez/pkg/queue"
+)
+
+// roleCommand runs one role as a process of its own, from this same program:
+// the demo kills such processes.
+func roleCommand() *cobra.Command {
+	roles := map[string]app.Build{"ingest": app.IngestRole, "processor": app.ProcessorRole, "sweeper": app.SweeperRole}
+	return &cobra.Command{
+		Use:    "role {ingest|processor|sweeper}",
+		Short:  "Run one role, like the binary of its name",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			build, ok := roles[args[0]]
+			if !ok {
+				return &daemon.ConfigError{Err: fmt.Errorf("role %q is unknown", args[0])}
+			}
+			return app.Serve(cmd.Context(), args[0], build)
+		},
+	}
+}
+
+// brokerCommand runs the embedded broker as a process of its own.
+func brokerCommand() *cobra.Command {
+	var dir string
+	var port int
+	cmd := &cobra.Command{
+		Use:    "broker",
+		Short:  "Run the embedded broker as a process of its own",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			n, err := queue.StartEmbedded(dir, port)
+			if err != nil {
+				return err
+			}
+			defer n.Shutdown()
+			fmt.Println(n.URL())
+			<-cmd.Context().Done()
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "directory of the streams")
+	cmd.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0 takes a free one")
+	return cmd
+}

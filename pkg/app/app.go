@@ -1,0 +1,135 @@
+// Package app puts the rooms together: it reads the settings of one role from
+// the environment, opens what the role needs, and gives the parts that a
+// process runs. The binaries and the all-in-one `umavez dev` are these parts
+// in one or in several processes; nothing here decides anything.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/postgres"
+	"github.com/umavez/umavez/pkg/provider/registry"
+	"github.com/umavez/umavez/pkg/queue"
+)
+
+// Part is one thing that runs until its context ends.
+type Part struct {
+	Name string
+	Run  func(context.Context) error
+}
+
+// Base is what every role has open.
+type Base struct {
+	DB      *postgres.DB
+	Queue   *queue.Conn
+	Log     *zap.Logger
+	Metrics prometheus.Registerer
+}
+
+// settings reads one room's configuration. A fault names the variable and
+// never shows its value.
+func settings(into any) error {
+	err := envconfig.Process("", into)
+	var pe *envconfig.ParseError
+	if errors.As(err, &pe) {
+		return fmt.Errorf("%s is not a %s", pe.KeyName, pe.TypeName)
+	}
+	return err
+}
+
+// validator is a room's configuration.
+type validator interface{ Validate() error }
+
+// load reads and checks several configurations and reports all faults at once.
+func load(configs ...any) error {
+	var faults []error
+	for _, c := range configs {
+		if err := settings(c); err != nil {
+			faults = append(faults, err)
+		} else if v, ok := c.(validator); ok {
+			faults = append(faults, v.Validate())
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// connections is how to reach the two servers.
+type connections struct {
+	postgres postgres.Config
+	queue    queue.Config
+}
+
+func (c *connections) load() error { return load(&c.postgres, &c.queue) }
+
+// open connects to both servers and refuses a database that would make the
+// promises untrue. The broker may be away; the database may not.
+func (c *connections) open(ctx context.Context, role string, log *zap.Logger, reg prometheus.Registerer) (*Base, error) {
+	db, err := postgres.Open(ctx, c.postgres)
+	if err != nil {
+		return nil, err
+	}
+	for _, check := range []func(context.Context) error{db.Ping, db.CheckSchema, db.CheckDurability} {
+		checkCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		err := check(checkCtx)
+		cancel()
+		if err != nil {
+			db.Close()
+			return nil, err
+		}
+	}
+	c.queue.Name = "umavez-" + role
+	conn, err := queue.Connect(ctx, c.queue, log.Named("queue"))
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	registerPool(reg, db)
+	return &Base{DB: db, Queue: conn, Log: log, Metrics: reg}, nil
+}
+
+// Close gives the connections back, the queue's first.
+func (b *Base) Close() {
+	b.Queue.Close()
+	b.DB.Close()
+}
+
+// Ready says whether the database answers with a schema that fits.
+func (b *Base) Ready(ctx context.Context) error { return b.DB.CheckSchema(ctx) }
+
+// loadSources reads the configured accounts of gateways.
+func loadSources(log *zap.Logger) (*registry.Set, error) {
+	set, err := registry.Load(os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	set.OnReload(func(err error) {
+		if err != nil {
+			log.Error("sources.not_reloaded", zap.Error(err))
+			return
+		}
+		log.Info("sources.reloaded")
+	})
+	names := make([]string, 0, 4)
+	for _, e := range set.Entries() {
+		names = append(names, e.Source.Name()+" (lookup "+string(e.Source.Lookup)+")")
+	}
+	log.Info("sources.loaded", zap.String("sources", strings.Join(names, ", ")))
+	return set, nil
+}
+
+func registerPool(reg prometheus.Registerer, db *postgres.DB) {
+	stat := func(name, help string, get func() float64) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, get))
+	}
+	stat("umavez_db_connections_used", "Database connections in use.", func() float64 { return float64(db.Pool.Stat().AcquiredConns()) })
+	stat("umavez_db_connections_max", "Database connections at most.", func() float64 { return float64(db.Pool.Stat().MaxConns()) })
+}

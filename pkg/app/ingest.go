@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/ingest"
+	"github.com/umavez/umavez/pkg/postgres"
+	"github.com/umavez/umavez/pkg/provider/registry"
+	"github.com/umavez/umavez/pkg/queue"
+)
+
+// Ingest is the role that receives webhooks.
+type Ingest struct {
+	*Base
+	cfg       ingest.Config
+	publish   queue.PublisherConfig
+	sources   *registry.Set
+	listener  net.Listener
+	publisher *queue.Publisher
+}
+
+// NewIngest reads the settings, opens what receiving needs and binds the
+// public address, so that a taken port is an error at start.
+func NewIngest(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (*Ingest, error) {
+	var conns connections
+	in := &Ingest{}
+	err := errors.Join(conns.load(), load(&in.cfg, &in.publish))
+	if err == nil {
+		err = in.cfg.ValidateDatabase(conns.postgres.StatementTimeout, conns.postgres.MaxConns)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if in.sources, err = loadSources(log); err != nil {
+		return nil, err
+	}
+	if in.Base, err = conns.open(ctx, "ingest", log, reg); err != nil {
+		return nil, err
+	}
+	if in.listener, err = net.Listen("tcp", in.cfg.Addr); err != nil {
+		in.Base.Close()
+		return nil, fmt.Errorf("INGEST_ADDR: %w", err)
+	}
+	in.publisher = queue.NewPublisher(in.Queue, in.publish, log)
+	registerPublisher(reg, in.publisher)
+	return in, nil
+}
+
+// Addr is the address that webhooks are received on.
+func (in *Ingest) Addr() net.Addr { return in.listener.Addr() }
+
+// Parts is the server with its publisher: when it ends, requests in hand are
+// answered, the queue is flushed, and what waits to be published goes out.
+func (in *Ingest) Parts() []Part { return []Part{{"ingest", in.serve}} }
+
+func (in *Ingest) serve(ctx context.Context) error {
+	room := ingest.New(in.cfg, ingest.Parts{
+		Sources: in.sources, Store: in.DB, Publisher: in.publisher,
+		Refused:          func(err error) bool { return errors.Is(err, postgres.ErrRefusedRow) },
+		RecordRejections: in.recordRejections,
+		Log:              in.Log, Metrics: in.Metrics,
+	})
+	// The publisher outlives the server by a little: what was committed last
+	// is rung for too.
+	publishing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- in.publisher.Run(publishing) }()
+	in.Log.Info("ingest.started", zap.String("addr", in.listener.Addr().String()))
+	err := room.Serve(ctx, in.listener)
+	stop()
+	err = errors.Join(err, <-ended)
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if left := in.publisher.Drain(drain); left > 0 {
+		in.Log.Warn("publish.left_to_sweeper", zap.Int("events", left))
+	}
+	return err
+}
+
+func (in *Ingest) recordRejections(ctx context.Context, rejected []ingest.Rejection) error {
+	rows := make([]postgres.Rejection, len(rejected))
+	for i, r := range rejected {
+		rows[i] = postgres.Rejection{Provider: r.Provider, Account: r.Account, Reason: string(r.Reason), Detail: r.Detail}
+	}
+	return in.DB.RecordRejections(ctx, rows)
+}
+
+func registerPublisher(reg prometheus.Registerer, p *queue.Publisher) {
+	count := func(result string, get func(queue.PublisherStats) uint64) {
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "umavez_publish_total", Help: "Notices by what the queue said; failed and overflowed ones are left to the sweeper.",
+			ConstLabels: prometheus.Labels{"result": result},
+		}, func() float64 { return float64(get(p.Stats())) }))
+	}
+	count("published", func(s queue.PublisherStats) uint64 { return s.Published })
+	count("waiting", func(s queue.PublisherStats) uint64 { return s.Waiting })
+	count("failed", func(s queue.PublisherStats) uint64 { return s.Failed })
+	count("overflowed", func(s queue.PublisherStats) uint64 { return s.Overflowed })
+}

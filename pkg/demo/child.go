@@ -1,0 +1,72 @@
+package demo
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// child is a process of this same program.
+type child struct {
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
+}
+
+// spawn starts this program again with other arguments; its log is appended
+// to a file of its name.
+func (w *world) spawn(name string, env []string, args ...string) (*child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{log: filepath.Join(w.logs, name+".log"), done: make(chan struct{})}
+	f, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // the child has its own descriptor
+	c.cmd = exec.Command(self, args...)
+	c.cmd.Env = append(os.Environ(), env...)
+	c.cmd.Stdout, c.cmd.Stderr = f, f
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the demo, which stops its children in order
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		defer close(c.done)
+		_ = c.cmd.Wait()
+	}()
+	return c, nil
+}
+
+func (c *child) exited() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// kill ends the process without notice.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.done
+}
+
+// stop asks the process to end, and insists after a while.
+func (c *child) stop() {
+	if c == nil || c.exited() {
+		return
+	}
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-c.done:
+	case <-time.After(15 * time.Second):
+		c.kill()
+	}
+}

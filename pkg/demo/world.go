@@ -1,0 +1,327 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/app"
+	"github.com/umavez/umavez/pkg/gatewaysim"
+	"github.com/umavez/umavez/pkg/postgres"
+	"github.com/umavez/umavez/pkg/sweep"
+	"github.com/umavez/umavez/pkg/sweeper"
+)
+
+// schemaName keeps the demo apart from everything else in the database, when
+// one was given. It is emptied at the start of each demo.
+const schemaName = "umavez_demo"
+
+// world is all that the demo runs.
+type world struct {
+	dir, logs  string
+	local      *app.Local
+	api        *http.Server
+	db         *postgres.DB
+	ingestURL  string
+	broker     *child // nil: NATS_URL was given, it is not ours to kill
+	brokerArgs []string
+	ingest     *child
+	processors []*child
+	sweeper    *app.Sweeper
+
+	mu     sync.Mutex
+	kills  []string
+	sweeps int
+}
+
+func startWorld(ctx context.Context, cfg Config, sim *gatewaysim.Sim) (w *world, err error) {
+	w = &world{dir: cfg.Dir, logs: filepath.Join(cfg.Dir, "demo-logs")}
+	defer func() {
+		if err != nil {
+			w.stop()
+		}
+	}()
+	if err := os.RemoveAll(w.logs); err != nil {
+		return w, err
+	}
+	if err := os.MkdirAll(w.logs, 0o755); err != nil {
+		return w, err
+	}
+	if w.local, err = app.StartLocalPostgres(ctx, cfg.Dir); err != nil {
+		return w, err
+	}
+	if err := ownSchema(ctx); err != nil {
+		return w, err
+	}
+	if err := w.startBroker(ctx); err != nil {
+		return w, err
+	}
+	var apiURL string
+	if w.api, apiURL, err = serveAPI(sim.APIHandler()); err != nil {
+		return w, err
+	}
+	for name, value := range sim.Settings(apiURL) {
+		os.Setenv(name, value) //nolint:errcheck // the names are valid
+	}
+	if err := migrate(ctx); err != nil {
+		return w, err
+	}
+	var pg postgres.Config
+	pg.DatabaseURL, pg.MaxConns = os.Getenv("DATABASE_URL"), 4
+	if w.db, err = postgres.Open(ctx, pg); err != nil {
+		return w, err
+	}
+	if err := w.startRoles(ctx); err != nil {
+		return w, err
+	}
+	os.Setenv("RECONCILE_AFTER", "0s") //nolint:errcheck // reconciled on purpose, once, by settle
+	w.sweeper, err = app.NewSweeper(ctx, zap.NewNop(), app.NewRegistry(), func(c *sweeper.Config) { c.ReconcileAfter = 0 })
+	return w, err
+}
+
+// ownSchema points DATABASE_URL at an empty schema of the demo's own.
+func ownSchema(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return errors.New("demo: cannot connect to DATABASE_URL")
+	}
+	defer conn.Close(ctx) //nolint:errcheck // a short connection
+	if _, err := conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+schemaName+" CASCADE; CREATE SCHEMA "+schemaName); err != nil {
+		return fmt.Errorf("demo: prepare the schema %s: %w", schemaName, err)
+	}
+	u, err := url.Parse(os.Getenv("DATABASE_URL"))
+	if err != nil || u.Scheme == "" {
+		return errors.New("demo: DATABASE_URL must be a URL (postgres://...)")
+	}
+	q := u.Query()
+	q.Set("search_path", schemaName)
+	u.RawQuery = q.Encode()
+	return os.Setenv("DATABASE_URL", u.String())
+}
+
+func (w *world) startBroker(ctx context.Context) error {
+	if os.Getenv("NATS_URL") != "" {
+		return nil
+	}
+	dir := filepath.Join(w.dir, "demo-nats")
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	w.brokerArgs = []string{"broker", "--dir", dir, "--port", fmt.Sprint(port)}
+	os.Setenv("NATS_URL", fmt.Sprintf("nats://127.0.0.1:%d", port)) //nolint:errcheck // the name is valid
+	if w.broker, err = w.spawn("broker", nil, w.brokerArgs...); err != nil {
+		return err
+	}
+	return waitFor(ctx, 20*time.Second, "the broker", func() error { return dial(fmt.Sprintf("127.0.0.1:%d", port)) })
+}
+
+func (w *world) startRoles(ctx context.Context) (err error) {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	adminPort, err := freePort()
+	if err != nil {
+		return err
+	}
+	w.ingestURL = fmt.Sprintf("http://127.0.0.1:%d", port)
+	if w.ingest, err = w.spawn("ingest", []string{fmt.Sprintf("INGEST_ADDR=127.0.0.1:%d", port), fmt.Sprintf("ADMIN_ADDR=127.0.0.1:%d", adminPort)}, "role", "ingest"); err != nil {
+		return err
+	}
+	for i := range 2 {
+		p, err := w.spawnProcessor(i)
+		if err != nil {
+			return err
+		}
+		w.processors = append(w.processors, p)
+	}
+	return waitFor(ctx, 20*time.Second, "ingest", func() error {
+		if w.ingest.exited() {
+			return errFatal{fmt.Errorf("ingest ended; see %s", w.ingest.log)}
+		}
+		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/readyz", adminPort))
+		if err != nil {
+			return err
+		}
+		resp.Body.Close() //nolint:errcheck // only the status counts
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("not ready: %d", resp.StatusCode)
+		}
+		return nil
+	})
+}
+
+func (w *world) spawnProcessor(i int) (*child, error) {
+	return w.spawn(fmt.Sprintf("processor-%d", i+1), []string{"ADMIN_ADDR=off", "PROCESSOR_WORKERS=1", "PARK_LIMIT=1h"}, "role", "processor")
+}
+
+// killProcessor ends one processor without notice, and starts it again.
+func (w *world) killProcessor(ctx context.Context) (err error) {
+	w.processors[0].kill()
+	w.noteKill("processor 1, SIGKILL")
+	pause(ctx, time.Second)
+	w.processors[0], err = w.spawnProcessor(0)
+	return err
+}
+
+// killBroker ends the broker without notice, and starts it again on its port.
+func (w *world) killBroker(ctx context.Context) (err error) {
+	if w.broker == nil {
+		w.noteKill("none of the broker: NATS_URL was given")
+		return nil
+	}
+	w.broker.kill()
+	w.noteKill("broker, SIGKILL")
+	pause(ctx, time.Second)
+	w.broker, err = w.spawn("broker", nil, w.brokerArgs...)
+	return err
+}
+
+func (w *world) noteKill(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kills = append(w.kills, what)
+}
+
+type settled struct {
+	took       time.Duration
+	sweeps     int
+	reconciled int
+}
+
+// settle waits until nothing is unfinished: sweeping what was lost, then
+// asking the gateways about every payment once, since some webhooks never came.
+func (w *world) settle(ctx context.Context, cfg Config) (s settled, err error) {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, cfg.Settle)
+	defer cancel()
+	if err := w.drain(ctx, &s); err != nil {
+		return s, err
+	}
+	notices := 0
+	after := int64(0)
+	r := sweep.Reconcile{Within: 24 * time.Hour, All: true, Sources: []string{"stripe/default", "asaas/default", "pagpolar/default"}}
+	for {
+		entered, last, err := w.db.Reconcile(ctx, sweep.Filter{}, r, after, 1000)
+		if err != nil {
+			return s, err
+		}
+		if last == 0 {
+			break
+		}
+		after = last
+		notices += len(entered)
+		w.sweeper.Publish(ctx, entered)
+	}
+	s.reconciled = notices
+	if err := w.drain(ctx, &s); err != nil {
+		return s, err
+	}
+	s.took = time.Since(begin)
+	return s, nil
+}
+
+// drain sweeps until nothing is unfinished and everything is relayed.
+func (w *world) drain(ctx context.Context, s *settled) error {
+	for {
+		var unfinished, unsent, idle int
+		if err := w.db.Pool.QueryRow(ctx, `
+SELECT (SELECT count(*) FROM event_work), (SELECT count(*) FROM outbox WHERE relayed_at IS NULL),
+       (SELECT count(*) FROM event_work w JOIN events e ON e.id = w.event_id WHERE e.received_at < now() - interval '5 seconds' AND w.state = 'pending')`).
+			Scan(&unfinished, &unsent, &idle); err != nil {
+			return fmt.Errorf("waiting until all is final: %w", err)
+		}
+		if unfinished == 0 && unsent == 0 {
+			return nil
+		}
+		if idle > 0 {
+			if _, err := w.sweeper.Pass(ctx, sweep.Filter{OlderThan: 5 * time.Second}, false); err != nil && !errors.Is(err, sweeper.ErrQueue) {
+				return fmt.Errorf("sweep: %w", err)
+			}
+			s.sweeps++
+		}
+		if !pause(ctx, 500*time.Millisecond) {
+			return fmt.Errorf("not final in time: %d events unfinished, %d domain events unsent; see the logs in %s", unfinished, unsent, w.logs)
+		}
+	}
+}
+
+func (w *world) stop() {
+	for _, c := range append(append([]*child{}, w.processors...), w.ingest) {
+		c.stop()
+	}
+	if w.sweeper != nil {
+		w.sweeper.Close()
+	}
+	if w.db != nil {
+		w.db.Close()
+	}
+	w.broker.stop()
+	if w.api != nil {
+		_ = w.api.Close()
+	}
+	if w.local != nil {
+		w.local.Stop()
+	}
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close() //nolint:errcheck // only the number is wanted
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func dial(addr string) error {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// errFatal ends a wait early.
+type errFatal struct{ error }
+
+func waitFor(ctx context.Context, limit time.Duration, what string, try func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		var fatal errFatal
+		if errors.As(err, &fatal) || !pause(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("demo: %s did not come up within %s: %w", what, limit, err)
+		}
+	}
+}
+
+// pause waits, and says whether there is still time.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

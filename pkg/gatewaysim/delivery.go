@@ -1,0 +1,122 @@
+package gatewaysim
+
+import (
+	"net/http"
+	"time"
+)
+
+// DeliveryKind says what a delivery is for.
+type DeliveryKind string
+
+// The kinds of delivery.
+const (
+	DeliveryFirst      DeliveryKind = "first"
+	DeliveryDuplicate  DeliveryKind = "duplicate"            // sent again later
+	DeliveryConcurrent DeliveryKind = "concurrent_duplicate" // sent together with the first
+	DeliveryForged     DeliveryKind = "wrong_signature"
+	DeliveryMalformed  DeliveryKind = "malformed" // authentic, cannot be read
+	DeliveryTest       DeliveryKind = "test"      // marked as a test, or without content
+	DeliveryLost       DeliveryKind = "lost"      // not to be sent
+)
+
+// Delivery is one webhook of the schedule.
+type Delivery struct {
+	Seq       int // place in the schedule
+	Kind      DeliveryKind
+	Gateway   string
+	Account   string
+	Path      string // "/webhooks/stripe"
+	Payment   int    // index into Truth
+	Step      int    // of the payment's history
+	EventType string
+	EventID   string // the gateway's; "" where it has none, or for other bodies
+	// Identity is equal for deliveries of the same event, in the gateway's
+	// own terms. "" for what is no true event.
+	Identity string
+	// Attempt counts the deliveries of one event, from 0.
+	Attempt int
+	// Group is above 0 for deliveries that are sent at the same instant; they
+	// follow each other in the schedule.
+	Group int
+
+	sim     *Sim
+	event   int // of the step
+	variant uint64
+}
+
+// Authentic says whether the gateway itself would send this.
+func (d *Delivery) Authentic() bool { return d.Kind != DeliveryForged }
+
+// Request gives headers and body of the delivery as sent at now. try counts
+// the gateway's retries of this delivery: PagPolar's envelopes change with
+// each, and so does Stripe's signature, through now.
+func (d *Delivery) Request(now time.Time, try int) (http.Header, []byte) {
+	p := d.sim.payments[d.Payment]
+	g, c := p.acct.gateway, &p.acct.Credentials
+	st := &p.steps[d.Step]
+	body := g.body(p, st, &st.events[d.event], d.Attempt+1000*try)
+	var header http.Header
+	var marks http.Header
+	switch d.Kind {
+	case DeliveryForged:
+		header, body = g.forge(c, body, now, d.variant)
+	case DeliveryMalformed:
+		body = g.malformed(p, body, d.variant)
+	case DeliveryTest:
+		body, marks = g.test(p, st, &st.events[d.event], d.variant)
+	}
+	if header == nil {
+		header = g.sign(c, body, now, d.variant)
+	}
+	for name, values := range marks {
+		header[name] = values
+	}
+	header.Set("Content-Type", "application/json; charset=utf-8")
+	return header, body
+}
+
+// Success says whether the gateway takes an answer as received: any 2xx at
+// Stripe, exactly 200 at the others.
+func (d *Delivery) Success(status int) bool { return gateways[d.Gateway].success(status) }
+
+// publication is how much of a payment's history is true for the API.
+type publication struct {
+	steps int32 // so many
+	at    int64 // Unix nanoseconds of the last change
+}
+
+// Publish makes a payment's history true up to a step, counted from 0. Run
+// does it right before a step's webhook is sent.
+func (s *Sim) Publish(payment, step int) {
+	pl := &s.places[payment]
+	for {
+		old := pl.Load()
+		if old != nil && int(old.steps) > step {
+			return
+		}
+		if pl.CompareAndSwap(old, &publication{int32(step + 1), time.Now().UnixNano()}) {
+			return
+		}
+	}
+}
+
+// PublishAll makes all histories true to their end.
+func (s *Sim) PublishAll() {
+	for i, p := range s.payments {
+		s.Publish(i, len(p.steps)-1)
+	}
+}
+
+// Sign gives the headers with which the gateway of a source ("stripe",
+// "asaas/loja2") would send a body now, and the path it would send it to. ok
+// is false for a source that the simulation does not have.
+func (s *Sim) Sign(source string, body []byte, now time.Time) (header http.Header, path string, ok bool) {
+	for _, a := range s.accounts {
+		if a.source == source {
+			header = a.gateway.sign(&a.Credentials, body, now, 0)
+			header.Set("Content-Type", "application/json; charset=utf-8")
+			return header, a.path, true
+		}
+	}
+	return nil, "", false
+}

@@ -1,0 +1,118 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/provider"
+)
+
+// Rejection is a group of refused requests of one source for one reason, for
+// the list that on-call reads.
+type Rejection struct {
+	Provider, Account string
+	Reason            string
+	Detail            string // how many, how large
+}
+
+const (
+	rejectionsKept    = 256             // groups between two writes; more are only counted
+	rejectionsEvery   = time.Second     // between two writes
+	rejectionsTimeout = 2 * time.Second // of one write
+)
+
+// rejections gathers refused requests and writes them in the background, so
+// that forgers cost us a counter and neither a statement nor a wait.
+type rejections struct {
+	record  func(context.Context, []Rejection) error
+	metrics *metrics
+	log     *zap.Logger
+
+	mu     sync.Mutex
+	groups map[rejectionGroup]*rejectionCount
+
+	stop chan struct{}
+	wg   sync.WaitGroup
+}
+
+type rejectionGroup struct {
+	provider, account string
+	reason            provider.Reason
+}
+
+type rejectionCount struct{ n, smallest, largest int }
+
+func (r *rejections) start() {
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		tick := time.NewTicker(rejectionsEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				r.write()
+			case <-r.stop:
+				r.write()
+				return
+			}
+		}
+	}()
+}
+
+// close writes what is left.
+func (r *rejections) close() {
+	close(r.stop)
+	r.wg.Wait()
+}
+
+func (r *rejections) add(src source, reason provider.Reason, bodyBytes int) {
+	r.metrics.reject(src.name, reason)
+	group := rejectionGroup{src.name, src.account, reason}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, ok := r.groups[group]
+	if !ok {
+		if len(r.groups) >= rejectionsKept {
+			r.metrics.unrecorded.Inc()
+			return
+		}
+		c = &rejectionCount{smallest: bodyBytes}
+		r.groups[group] = c
+	}
+	c.n++
+	c.smallest, c.largest = min(c.smallest, bodyBytes), max(c.largest, bodyBytes)
+}
+
+func (r *rejections) write() {
+	r.mu.Lock()
+	groups := r.groups
+	if len(groups) > 0 {
+		r.groups = map[rejectionGroup]*rejectionCount{}
+	}
+	r.mu.Unlock()
+	if len(groups) == 0 {
+		return
+	}
+	list := make([]Rejection, 0, len(groups))
+	for g, c := range groups {
+		list = append(list, Rejection{g.provider, g.account, string(g.reason), c.detail()})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rejectionsTimeout)
+	defer cancel()
+	if err := r.record(ctx, list); err != nil {
+		r.metrics.unrecorded.Add(float64(len(list)))
+		r.log.Warn("rejections.unrecorded", zap.Int("groups", len(list)), zap.Error(err))
+	}
+}
+
+func (c *rejectionCount) detail() string {
+	if c.n == 1 {
+		return fmt.Sprintf("1 request, a body of %d bytes", c.largest)
+	}
+	return fmt.Sprintf("%d requests, bodies of %d to %d bytes", c.n, c.smallest, c.largest)
+}

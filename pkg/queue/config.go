@@ -1,0 +1,97 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Config is how to reach NATS and what `umavez migrate` makes of its streams.
+type Config struct {
+	// URL is one address or several, separated by commas. It may hold a
+	// password and is never shown.
+	URL string `envconfig:"NATS_URL" default:"nats://127.0.0.1:4222"`
+	// Creds is a credentials file; "" for none.
+	Creds string `envconfig:"NATS_CREDS"`
+	// Replicas of both streams: 1 for one server, 3 for a cluster.
+	Replicas int `envconfig:"NATS_REPLICAS" default:"1"`
+	// MaxBytes bounds the stream of events. When it is full, publishing is
+	// refused and the sweeper comes back later.
+	MaxBytes int64 `envconfig:"NATS_MAX_BYTES" default:"4294967296"`
+	// PaymentsMaxBytes bounds the stream of domain events. When it is full,
+	// the oldest go; the outbox still has them.
+	PaymentsMaxBytes int64 `envconfig:"NATS_PAYMENTS_MAX_BYTES" default:"4294967296"`
+	// AckWait is after how long an unfinished delivery goes to another
+	// processor: more than a lookup (5 s) and a transaction (5 s) together.
+	AckWait time.Duration `envconfig:"NATS_ACK_WAIT" default:"30s"`
+	// Name is how this client appears in the server's lists; default umavez.
+	Name string `ignored:"true"`
+}
+
+// minAckWait is a lookup and a transaction and some air.
+const minAckWait = time.Second
+
+// Validate reports all faults at once. The URL itself is never shown.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if c.URL == "" {
+		fault("NATS_URL is empty; give an address such as nats://127.0.0.1:4222")
+	}
+	for one := range strings.SplitSeq(c.URL, ",") {
+		one = strings.TrimSpace(one)
+		if one == "" {
+			continue
+		}
+		if !strings.Contains(one, "://") {
+			one = "nats://" + one
+		}
+		if u, err := url.Parse(one); err != nil || u.Host == "" {
+			fault("NATS_URL is not an address such as nats://host:4222")
+		}
+	}
+	if c.Creds != "" {
+		if _, err := os.Stat(c.Creds); err != nil {
+			fault("NATS_CREDS: the file cannot be read: %w", errors.Unwrap(err))
+		}
+	}
+	if c.Replicas < 1 || c.Replicas > 5 {
+		fault("NATS_REPLICAS is %d; it must be 1, 3 or 5", c.Replicas)
+	}
+	if c.MaxBytes < 1<<20 {
+		fault("NATS_MAX_BYTES is %d; it must be at least 1048576 (1 MiB)", c.MaxBytes)
+	}
+	if c.PaymentsMaxBytes < 1<<20 {
+		fault("NATS_PAYMENTS_MAX_BYTES is %d; it must be at least 1048576 (1 MiB)", c.PaymentsMaxBytes)
+	}
+	if c.AckWait < minAckWait {
+		fault("NATS_ACK_WAIT is %s; it must be at least %s", c.AckWait, minAckWait)
+	}
+	return errors.Join(faults...)
+}
+
+// withDefaults fills what was left zero by a caller that has no environment.
+func (c Config) withDefaults() Config {
+	if c.URL == "" {
+		c.URL = "nats://127.0.0.1:4222"
+	}
+	if c.Replicas == 0 {
+		c.Replicas = 1
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 4 << 30
+	}
+	if c.PaymentsMaxBytes == 0 {
+		c.PaymentsMaxBytes = 4 << 30
+	}
+	if c.AckWait == 0 {
+		c.AckWait = 30 * time.Second
+	}
+	if c.Name == "" {
+		c.Name = "umavez"
+	}
+	return c
+}

@@ -1,0 +1,321 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+)
+
+// ConsumerConfig bounds a Consumer; zero values mean the defaults.
+type ConsumerConfig struct {
+	// MaxBatch is the largest batch that Fetch may ask for; default 1,000.
+	MaxBatch int
+	// StallAfter is how long messages may wait with none delivered before the
+	// subscription is made anew, and again before ErrStalled; default 30 s.
+	StallAfter time.Duration
+	// OnCreated is told the names of a stream or consumer that had vanished
+	// and was made again, from within Fetch.
+	OnCreated func(names []string)
+}
+
+// Consumer takes deliveries for the processor.
+//
+// It asks for a batch only when its caller wants one, so nothing is held that
+// nobody works on while its AckWait runs. One request says "as many as there
+// are up to the maximum, or else the first that comes": a server that has a
+// backlog fills the batch, an idle one answers with the first message, and
+// neither waits for a timer. The client library has no word for that request,
+// hence the protocol here.
+type Consumer struct {
+	conn *Conn
+	cfg  ConsumerConfig
+	log  *zap.Logger
+
+	sub   *nats.Subscription
+	inbox string
+	msgs  chan *nats.Msg
+	pulls uint64
+	dirty bool // a request may still bring messages that nobody waits for
+
+	lastDelivery time.Time
+	rebuilt      bool // since the last delivery, by the watchdog
+
+	malformed atomic.Uint64
+}
+
+// Consumer checks the streams and settings, and subscribes.
+func (c *Conn) Consumer(ctx context.Context, cfg ConsumerConfig) (*Consumer, error) {
+	if cfg.MaxBatch <= 0 {
+		cfg.MaxBatch = 1000
+	}
+	if cfg.StallAfter <= 0 {
+		cfg.StallAfter = 30 * time.Second
+	}
+	created, err := c.Check(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(created) > 0 && cfg.OnCreated != nil {
+		cfg.OnCreated(created)
+	}
+	k := &Consumer{conn: c, cfg: cfg, log: c.log.Named("consumer"), lastDelivery: time.Now()}
+	return k, k.subscribe()
+}
+
+// Malformed counts messages whose subject was not ours; they were terminated.
+func (k *Consumer) Malformed() uint64 { return k.malformed.Load() }
+
+// Close gives back what arrived and was not fetched. Deliveries in hand can
+// still be settled, until the Conn is closed.
+func (k *Consumer) Close() {
+	k.giveBack()
+}
+
+// subscribe begins a new inbox and gives back what came to the old one.
+func (k *Consumer) subscribe() error {
+	k.giveBack()
+	inbox := k.conn.nc.NewInbox()
+	// A full channel would drop messages: room for two batches and their
+	// status messages, while only one request is ever open.
+	msgs := make(chan *nats.Msg, 2*k.cfg.MaxBatch+64)
+	sub, err := k.conn.nc.ChanSubscribe(inbox+".*", msgs)
+	if err != nil {
+		return classified{ErrUnavailable, err}
+	}
+	k.sub, k.inbox, k.msgs, k.dirty = sub, inbox, msgs, false
+	return nil
+}
+
+func (k *Consumer) giveBack() {
+	if k.sub == nil {
+		return
+	}
+	_ = k.sub.Unsubscribe() // the server drops requests without interest
+	k.sub = nil
+	for {
+		select {
+		case m := <-k.msgs:
+			if m.Header.Get(statusHeader) == "" {
+				_ = respond(m, nakNow)
+			}
+		default:
+			return
+		}
+	}
+}
+
+// ending says why a request brought nothing more.
+type ending int
+
+const (
+	expired ending = iota // its time is over
+	busy                  // not served now; ask again soon
+	lost                  // the consumer, the stream or the request is gone
+	stopped               // ctx ended
+)
+
+// Fetch waits up to wait for the first message and then takes at once what
+// there is, at most max. No message in time is no error. While the broker is
+// away it waits, and says ErrUnavailable at the end of wait. One call at a
+// time.
+func (k *Consumer) Fetch(ctx context.Context, limit int, wait time.Duration) ([]*Delivery, error) {
+	limit = max(1, min(limit, k.cfg.MaxBatch))
+	deadline := time.Now().Add(wait)
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		batch, end, err := k.pull(ctx, limit, max(time.Until(deadline), time.Millisecond))
+		if len(batch) > 0 {
+			k.lastDelivery, k.rebuilt = time.Now(), false
+			return batch, nil
+		}
+		if end == lost {
+			err = k.repair(ctx)
+			if errors.Is(err, ErrUnsafe) {
+				return nil, err
+			}
+		}
+		if end == stopped {
+			return nil, ctx.Err()
+		}
+		if end == expired || time.Now().After(deadline) {
+			if err != nil {
+				return nil, err
+			}
+			return nil, k.watch(ctx)
+		}
+		pause(ctx, min(50*time.Millisecond, time.Until(deadline)), k.conn.nextConnect())
+	}
+}
+
+// pull makes one request and collects its answers.
+func (k *Consumer) pull(ctx context.Context, limit int, wait time.Duration) (batch []*Delivery, end ending, err error) {
+	if k.sub == nil || k.dirty {
+		if err := k.subscribe(); err != nil {
+			return nil, busy, err
+		}
+	}
+	heartbeat := heartbeatFor(wait)
+	reconnect := k.conn.nextConnect()
+	k.pulls++
+	reply := k.inbox + "." + strconv.FormatUint(k.pulls, 10)
+	if err := k.request(reply, limit, wait, heartbeat); err != nil {
+		return nil, busy, classified{ErrUnavailable, err}
+	}
+	k.dirty = true // until the server ends this request
+
+	// The server ends the request; this is for the case that it cannot.
+	over := time.NewTimer(wait + time.Second)
+	defer over.Stop()
+	var silence <-chan time.Time
+	if heartbeat > 0 {
+		beat := time.NewTicker(2*heartbeat + 250*time.Millisecond)
+		defer beat.Stop()
+		silence = beat.C
+	}
+	heard := true
+	for {
+		select {
+		case <-ctx.Done():
+			return batch, stopped, nil
+		case <-reconnect:
+			return batch, busy, nil // the server forgot our request with the connection
+		case <-over.C:
+			return batch, lost, nil
+		case <-silence:
+			if !heard {
+				return batch, lost, nil
+			}
+			heard = false
+		case m := <-k.msgs:
+			heard = true
+			status := m.Header.Get(statusHeader)
+			if status == "" {
+				if d := k.delivery(m); d != nil {
+					batch = append(batch, d)
+				}
+				if len(batch) == limit {
+					k.dirty = false // the request is used up
+					return batch, expired, nil
+				}
+				continue
+			}
+			if m.Subject != reply || status == statusHeartbeat {
+				continue // an older request's end, or a sign of life
+			}
+			k.dirty = false
+			return batch, endingOf(status, m.Header.Get(descriptionHeader)), nil
+		}
+	}
+}
+
+func heartbeatFor(wait time.Duration) time.Duration {
+	if wait < 2*time.Second {
+		return 0
+	}
+	return min(wait/4, 5*time.Second)
+}
+
+// The status messages of the pull protocol.
+const (
+	statusHeader      = "Status"
+	descriptionHeader = "Description"
+	statusHeartbeat   = "100"
+)
+
+func endingOf(status, description string) ending {
+	switch status {
+	case "408":
+		if strings.Contains(description, "Requests Pending") {
+			return busy // others were first and get what there is
+		}
+		return expired
+	case "409":
+		if strings.Contains(description, "Deleted") || strings.Contains(description, "push based") {
+			return lost
+		}
+		return busy // leadership change, too many requests, shutdown
+	case "503":
+		return lost
+	}
+	return busy // 404: nothing left
+}
+
+// pullRequest is the body of a request: no_wait with expires means "what there
+// is, or the first that comes".
+type pullRequest struct {
+	Batch     int           `json:"batch"`
+	Expires   time.Duration `json:"expires"`
+	NoWait    bool          `json:"no_wait"`
+	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
+}
+
+func (k *Consumer) request(reply string, batch int, wait, heartbeat time.Duration) error {
+	body, err := json.Marshal(pullRequest{Batch: batch, Expires: wait, NoWait: true, Heartbeat: heartbeat})
+	if err != nil {
+		return err
+	}
+	return k.conn.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+StreamWebhooks+"."+ConsumerName, reply, body)
+}
+
+// repair looks after a consumer that does not answer: what vanished is made
+// again, and the subscription with it.
+func (k *Consumer) repair(ctx context.Context) error {
+	created, err := k.conn.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if len(created) > 0 && k.cfg.OnCreated != nil {
+		k.cfg.OnCreated(created)
+	}
+	return k.subscribe()
+}
+
+// watch is called when a request ended empty. Messages that wait while we get
+// none mean that the server has lost our subscription (or its own mind): a new
+// one is tried, and then the process had better end.
+func (k *Consumer) watch(ctx context.Context) error {
+	if time.Since(k.lastDelivery) < k.cfg.StallAfter {
+		return nil
+	}
+	pending, ackPending, err := k.conn.Lag(ctx)
+	if errors.Is(err, ErrMissing) {
+		return k.repair(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	// With everything allowed in hand elsewhere, waiting is right.
+	stalled := pending > 0 && ackPending < maxAckPending
+	defer func() { k.lastDelivery = time.Now() }()
+	switch {
+	case !stalled:
+		k.rebuilt = false
+		return nil
+	case k.rebuilt:
+		return fmt.Errorf("%w: %d messages wait and none was delivered for %s, also with a new subscription", ErrStalled, pending, 2*k.cfg.StallAfter)
+	}
+	k.log.Warn("queue.stalled", zap.Uint64("pending", pending), zap.Duration("for", k.cfg.StallAfter))
+	k.rebuilt = true
+	return k.subscribe()
+}
+
+// pause waits a little, or until the next connect.
+func pause(ctx context.Context, d time.Duration, connect <-chan struct{}) {
+	t := time.NewTimer(max(d, 0))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-connect:
+	case <-t.C:
+	}
+}

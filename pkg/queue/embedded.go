@@ -1,0 +1,62 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Embedded is a NATS server in this process, for development, the demo, tests
+// and small installations.
+type Embedded struct{ server *server.Server }
+
+// StartEmbedded starts a server with JetStream on disk in dir, reachable from
+// this machine only. Port 0 takes a free one. It has no authentication: every
+// user of this machine may connect.
+func StartEmbedded(dir string, port int) (*Embedded, error) {
+	if dir == "" {
+		return nil, errors.New("embedded NATS: the directory is empty")
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: "umavez-embedded",
+		Host:       "127.0.0.1",
+		Port:       port,
+		JetStream:  true,
+		StoreDir:   dir,
+		// The disk decides; the streams' own limits are configured.
+		JetStreamMaxStore: 1 << 40,
+		// The default flushes every two minutes. PostgreSQL is the truth, so
+		// a loss costs a sweep, not money; ten seconds cost nothing.
+		SyncInterval: 10 * time.Second,
+		NoSigs:       true, // signals belong to the process around it
+		NoLog:        true,
+		MaxPayload:   1 << 20,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("embedded NATS: %w", err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(20 * time.Second) {
+		s.Shutdown()
+		return nil, fmt.Errorf("embedded NATS in %s: not ready after 20 s; is the port taken, or the directory used by another server?", dir)
+	}
+	if !s.JetStreamEnabled() {
+		s.Shutdown()
+		return nil, fmt.Errorf("embedded NATS in %s: JetStream did not start", dir)
+	}
+	return &Embedded{server: s}, nil
+}
+
+// URL is the address for NATS_URL.
+func (e *Embedded) URL() string { return e.server.ClientURL() }
+
+// Shutdown ends the server in order and waits for it.
+func (e *Embedded) Shutdown() {
+	e.server.Shutdown()
+	e.server.WaitForShutdown()
+}

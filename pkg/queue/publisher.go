@@ -1,0 +1,132 @@
+package queue
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/event"
+)
+
+// PublisherConfig bounds a Publisher; zero values mean the defaults.
+type PublisherConfig struct {
+	// Capacity is how many notices may wait; default 16,384. One costs about
+	// 100 bytes. What does not fit is left to the sweeper.
+	Capacity int `envconfig:"PUBLISH_CAPACITY" default:"16384"`
+}
+
+// Publisher takes notices off the request path: the answer to a gateway never
+// waits for the broker. What overflows, times out or is unknown is counted
+// and left to the sweeper.
+type Publisher struct {
+	conn  *Conn
+	log   *zap.Logger
+	queue chan event.Notice
+
+	published, waiting, failed, overflowed atomic.Uint64
+	lastWarning                            time.Time // of Run's goroutine only
+}
+
+// PublisherStats counts since the start; Queued is now.
+type PublisherStats struct {
+	Published  uint64 // stored by the server
+	Waiting    uint64 // refused: already in the stream
+	Failed     uint64 // not stored or unknown
+	Overflowed uint64 // Offer returned false
+	Queued     int
+}
+
+// NewPublisher returns a Publisher; Run makes it work.
+func NewPublisher(conn *Conn, cfg PublisherConfig, log *zap.Logger) *Publisher {
+	if cfg.Capacity <= 0 {
+		cfg.Capacity = 16384
+	}
+	return &Publisher{conn: conn, log: log.Named("publisher"), queue: make(chan event.Notice, cfg.Capacity)}
+}
+
+// Offer hands a notice over and never blocks; false means that there was no
+// room and that the sweeper will find the event.
+func (p *Publisher) Offer(n event.Notice) bool {
+	select {
+	case p.queue <- n:
+		return true
+	default:
+		p.overflowed.Add(1)
+		return false
+	}
+}
+
+// Stats reads the counters.
+func (p *Publisher) Stats() PublisherStats {
+	return PublisherStats{
+		Published: p.published.Load(), Waiting: p.waiting.Load(),
+		Failed: p.failed.Load(), Overflowed: p.overflowed.Load(), Queued: len(p.queue),
+	}
+}
+
+// Run publishes until ctx ends: whatever waits goes out together as soon as
+// the last answers are in, so one notice alone is not delayed and many share
+// a round trip. Work in hand when ctx ends is finished.
+func (p *Publisher) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case n := <-p.queue:
+			p.publish(context.WithoutCancel(ctx), p.take(n))
+		}
+	}
+}
+
+// Drain publishes what still waits, after Run has returned and nobody offers
+// any more. It returns how many were left when ctx ended.
+func (p *Publisher) Drain(ctx context.Context) (left int) {
+	for ctx.Err() == nil {
+		select {
+		case n := <-p.queue:
+			p.publish(ctx, p.take(n))
+		default:
+			return 0
+		}
+	}
+	return len(p.queue)
+}
+
+// take collects what waits behind the first, without waiting.
+func (p *Publisher) take(first event.Notice) []event.Notice {
+	batch := []event.Notice{first}
+	for len(batch) < window {
+		select {
+		case n := <-p.queue:
+			batch = append(batch, n)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func (p *Publisher) publish(ctx context.Context, batch []event.Notice) {
+	var failure error
+	failures := 0
+	for _, r := range p.conn.Publish(ctx, batch) {
+		switch r.Result {
+		case Stored:
+			p.published.Add(1)
+		case Waiting:
+			p.waiting.Add(1)
+		default:
+			p.failed.Add(1)
+			failures++
+			failure = r.Err
+		}
+	}
+	// One line every ten seconds: a broker that is away fails every event.
+	if failure != nil && time.Since(p.lastWarning) > 10*time.Second {
+		p.lastWarning = time.Now()
+		p.log.Warn("publish.failed", zap.Int("events", failures), zap.Error(failure),
+			zap.String("effect", "the sweeper publishes them again"))
+	}
+}
