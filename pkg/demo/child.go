@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -32,14 +33,25 @@ func (w *world) spawn(name string, env []string, args ...string) (*child, error)
 	c.cmd = exec.Command(self, args...)
 	c.cmd.Env = append(os.Environ(), env...)
 	c.cmd.Stdout, c.cmd.Stderr = f, f
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the demo, which stops its children in order
-	if err := c.cmd.Start(); err != nil {
+	// Ctrl-C reaches the demo, which stops its children in order; a demo that
+	// is killed takes them along.
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(c.cmd.SysProcAttr)
+	started := make(chan error, 1)
+	go func() {
+		// The kernel binds a child's life to the thread that started it, so
+		// this thread is kept until the child has ended.
+		runtime.LockOSThread()
+		defer close(c.done)
+		err := c.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = c.cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	go func() {
-		defer close(c.done)
-		_ = c.cmd.Wait()
-	}()
 	return c, nil
 }
 

@@ -48,13 +48,17 @@ type Delivery struct {
 func (d *Delivery) Authentic() bool { return d.Kind != DeliveryForged }
 
 // Request gives headers and body of the delivery as sent at now. try counts
-// the gateway's retries of this delivery: PagPolar's envelopes change with
-// each, and so does Stripe's signature, through now.
+// the gateway's retries of this delivery: the envelopes of PagPolar's true
+// events change with each, and so does Stripe's signature, through now.
 func (d *Delivery) Request(now time.Time, try int) (http.Header, []byte) {
 	p := d.sim.payments[d.Payment]
 	g, c := p.acct.gateway, &p.acct.Credentials
 	st := &p.steps[d.Step]
-	body := g.body(p, st, &st.events[d.event], d.Attempt+1000*try)
+	attempt := d.Attempt
+	if d.Identity != "" { // what is no true event has nothing but its bytes to be known by
+		attempt += 1000 * try
+	}
+	body := g.body(p, st, &st.events[d.event], attempt)
 	var header http.Header
 	var marks http.Header
 	switch d.Kind {

@@ -63,7 +63,10 @@ type Accepted struct {
 	// one body, and needs to keep no more.
 	Identity   string `json:"identity,omitempty"`
 	BodySHA256 string `json:"body_sha256"`
-	Payment    int    `json:"payment"` // index into Truth
+	// EarlierSHA256 are bodies of the attempts before, where they differed:
+	// the receiver may have stored one of them and lost the answer.
+	EarlierSHA256 []string `json:"earlier_sha256,omitempty"`
+	Payment       int      `json:"payment"` // index into Truth
 }
 
 // Answer is what one attempt got.
@@ -111,14 +114,24 @@ func (t *tally) attempt(a Answer) {
 	}
 }
 
-// settle counts how a delivery ended, and returns how many have ended.
-func (t *tally) settle(a Answer, body []byte) int {
+func hashOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// settle counts how a delivery ended, and returns how many have ended. The
+// bodies are those of its attempts, without repetitions in a row.
+func (t *tally) settle(a Answer, bodies [][]byte) int {
 	d := a.Delivery
 	ok := a.Err == nil && d.Success(a.Status)
 	var hash string
+	var earlier []string
 	if ok && d.Authentic() {
-		sum := sha256.Sum256(body)
-		hash = hex.EncodeToString(sum[:])
+		for i, body := range bodies {
+			if hash = hashOf(body); i < len(bodies)-1 {
+				earlier = append(earlier, hash)
+			}
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +151,7 @@ func (t *tally) settle(a Answer, body []byte) int {
 		_ = t.hist.RecordValue(max(1, a.Latency.Microseconds()))
 		t.r.Accepted = append(t.r.Accepted, Accepted{
 			Gateway: d.Gateway, Account: d.Account, Kind: d.Kind, EventType: d.EventType, EventID: d.EventID,
-			Identity: d.Identity, BodySHA256: hash, Payment: d.Payment,
+			Identity: d.Identity, BodySHA256: hash, EarlierSHA256: earlier, Payment: d.Payment,
 		})
 	}
 	return t.done

@@ -187,8 +187,9 @@ func (r *run) deliver(ctx context.Context, d *Delivery, later bool) {
 	}
 	begin := time.Now()
 	a, body := r.attempt(ctx, d, 0)
+	bodies := [][]byte{body}
 	if !d.Authentic() || a.Err == nil && d.Success(a.Status) {
-		r.ended(a, body)
+		r.ended(a, bodies)
 		return
 	}
 	if later {
@@ -196,17 +197,16 @@ func (r *run) deliver(ctx context.Context, d *Delivery, later bool) {
 		case r.slots <- struct{}{}:
 			r.retries.Go(func() {
 				defer func() { <-r.slots }()
-				r.retry(ctx, d, begin, a)
+				r.retry(ctx, d, begin, a, bodies)
 			})
 			return
 		default:
 		}
 	}
-	r.retry(ctx, d, begin, a)
+	r.retry(ctx, d, begin, a, bodies)
 }
 
-func (r *run) retry(ctx context.Context, d *Delivery, begin time.Time, a Answer) {
-	var body []byte
+func (r *run) retry(ctx context.Context, d *Delivery, begin time.Time, a Answer, bodies [][]byte) {
 	wait := firstRetry
 	for try := 1; ; try++ {
 		if time.Since(begin)+wait > r.cfg.RetryFor {
@@ -218,15 +218,20 @@ func (r *run) retry(ctx context.Context, d *Delivery, begin time.Time, a Answer)
 			return
 		}
 		wait = min(2*wait, longestRetry)
-		if a, body = r.attempt(ctx, d, try); a.Err == nil && d.Success(a.Status) {
+		var body []byte
+		a, body = r.attempt(ctx, d, try)
+		if !bytes.Equal(body, bodies[len(bodies)-1]) {
+			bodies = append(bodies, body)
+		}
+		if a.Err == nil && d.Success(a.Status) {
 			break
 		}
 	}
-	r.ended(a, body)
+	r.ended(a, bodies)
 }
 
-func (r *run) ended(a Answer, body []byte) {
-	done := r.tally.settle(a, body)
+func (r *run) ended(a Answer, bodies [][]byte) {
+	done := r.tally.settle(a, bodies)
 	if r.cfg.Progress != nil {
 		r.cfg.Progress(done, len(r.s.deliveries))
 	}

@@ -33,7 +33,11 @@ func (s *Sim) schedule() []Delivery {
 	sc.extra(DeliveryMalformed, count(s.cfg.Shares.Malformed, n))
 	sc.extra(DeliveryTest, count(s.cfg.Shares.Tests, n))
 	slices.SortStableFunc(sc.units, func(a, b unit) int { return cmp.Compare(a.key, b.key) })
-	var all []Delivery
+	total := 0
+	for _, u := range sc.units {
+		total += len(u.ds)
+	}
+	all := make([]Delivery, 0, total)
 	group := 0
 	for _, u := range sc.units {
 		if len(u.ds) > 1 {
@@ -54,17 +58,25 @@ func count(share float64, n int) int { return int(math.Ceil(share * float64(n)))
 
 // trueEvents are all events of all histories in the gateways' time.
 func (s *Sim) trueEvents() []Delivery {
-	var all []Delivery
+	type place struct {
+		at                   int64
+		payment, step, event int
+	}
+	var places []place
 	for i, p := range s.payments {
 		for j := range p.steps {
 			for k := range p.steps[j].events {
-				all = append(all, s.delivery(DeliveryFirst, i, j, k))
+				places = append(places, place{p.steps[j].at.Unix(), i, j, k})
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Delivery) int {
-		return s.payments[a.Payment].steps[a.Step].at.Compare(s.payments[b.Payment].steps[b.Step].at)
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.payment, b.payment), cmp.Compare(a.step, b.step), cmp.Compare(a.event, b.event))
 	})
+	all := make([]Delivery, len(places))
+	for i, pl := range places {
+		all[i] = s.delivery(DeliveryFirst, pl.payment, pl.step, pl.event)
+	}
 	return all
 }
 
@@ -82,6 +94,7 @@ func (s *Sim) delivery(kind DeliveryKind, payment, step, event int) Delivery {
 // events lays out the true events in the configured order.
 func (sc *scheduler) events() {
 	n := float64(len(sc.all))
+	sc.units = make([]unit, 0, 2*len(sc.all))
 	for i, d := range sc.all {
 		d.variant = sc.Uint64()
 		key := float64(i)

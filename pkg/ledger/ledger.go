@@ -64,7 +64,9 @@ func Reference(provider, account, id string) string {
 	return provider + "/" + account + "/" + id
 }
 
-// Entries gives the postings of one transition of a payment.
+// Entries gives the postings of one transition of a payment: one for each
+// booking. An error means a defect of ours: a booking that is no movement of
+// money, or that has no reference to be unique by.
 func Entries(p *payment.Payment, t payment.Transition) ([]Entry, error) {
 	entries := make([]Entry, 0, len(t.Bookings))
 	for _, b := range t.Bookings {
@@ -88,9 +90,9 @@ func Entries(p *payment.Payment, t payment.Transition) ([]Entry, error) {
 		default:
 			return nil, fmt.Errorf("booking of unknown kind %q", b.Kind)
 		}
-		if e.Amount <= 0 || e.Currency == "" || e.Debit == e.Credit {
-			return nil, fmt.Errorf("booking %s of %s has amount %d, currency %q, accounts %s and %s",
-				b.Kind, e.ReferenceID, e.Amount, e.Currency, e.Debit.Name, e.Credit.Name)
+		if e.Amount <= 0 || e.Currency == "" || e.Debit == e.Credit || b.RefType == "" || b.RefID == "" {
+			return nil, fmt.Errorf("booking %s of %s %q has amount %d, currency %q, accounts %s and %s",
+				b.Kind, b.RefType, e.ReferenceID, e.Amount, e.Currency, e.Debit.Name, e.Credit.Name)
 		}
 		entries = append(entries, e)
 	}

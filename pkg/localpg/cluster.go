@@ -89,8 +89,12 @@ func (c *Cluster) initialize(ctx context.Context) error {
 	if err := c.owner.give(passwordFile); err != nil {
 		return fmt.Errorf("local PostgreSQL: %w", err)
 	}
-	initdb := c.command(ctx, "initdb", "--pgdata="+fresh, "--username="+user, "--pwfile="+passwordFile,
-		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-instructions")
+	args := []string{"--pgdata=" + fresh, "--username=" + user, "--pwfile=" + passwordFile,
+		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-instructions"}
+	if c.cfg.Throwaway {
+		args = append(args, "--no-sync")
+	}
+	initdb := c.command(ctx, "initdb", args...)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb in %s: %w: %s", c.dir, err, lastLines(string(out)))
 	}

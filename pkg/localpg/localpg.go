@@ -36,6 +36,10 @@ type Config struct {
 	// Params are server settings (max_connections, ...) that win over ours,
 	// except for the address and the port.
 	Params map[string]string
+	// Throwaway creates the cluster without flushing it to disk, which is
+	// quicker: a power cut in its first minutes may break it. Commits are
+	// durable all the same. For tests that kill processes, not machines.
+	Throwaway bool
 	// StartTimeout bounds recovery and start; default 60 s.
 	StartTimeout time.Duration
 }

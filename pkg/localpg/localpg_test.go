@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	// As a child: own a cluster until killed, to see what becomes of it.
 	if dir := os.Getenv("LOCALPG_TEST_OWN"); dir != "" {
-		c, err := Start(context.Background(), Config{Dir: dir})
+		c, err := Start(context.Background(), Config{Dir: dir, Throwaway: true})
 		if err != nil {
 			fmt.Println("error:", err)
 			os.Exit(1)
@@ -40,6 +40,7 @@ func start(t *testing.T, cfg Config) *Cluster {
 	if cfg.Dir == "" {
 		cfg.Dir = dirFor(t)
 	}
+	cfg.Throwaway = true
 	c, err := Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +81,7 @@ func query[T any](t *testing.T, address, sql string) (v T) {
 }
 
 func TestClusterIsDurableAndPrivate(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Params: map[string]string{"max_connections": "33"}})
 
 	for setting, want := range map[string]string{
@@ -106,6 +108,7 @@ func TestClusterIsDurableAndPrivate(t *testing.T) {
 }
 
 func TestCommittedRowsSurviveACrashAndANewStart(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	dir := c.cfg.Dir
 	query[string](t, c.URL(""), "WITH made AS (SELECT 1) SELECT 'x' FROM made")
@@ -143,6 +146,7 @@ func TestCommittedRowsSurviveACrashAndANewStart(t *testing.T) {
 }
 
 func TestADirectoryHasOneOwner(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	if _, err := Start(t.Context(), Config{Dir: c.cfg.Dir}); !errors.Is(err, ErrInUse) {
 		t.Errorf("second owner: %v", err)
@@ -153,6 +157,7 @@ func TestADirectoryHasOneOwner(t *testing.T) {
 }
 
 func TestServerEndsWithItsKilledOwnerAndCanBeTakenOver(t *testing.T) {
+	t.Parallel()
 	dir := dirFor(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), "LOCALPG_TEST_OWN="+dir)
@@ -182,6 +187,7 @@ func TestServerEndsWithItsKilledOwnerAndCanBeTakenOver(t *testing.T) {
 }
 
 func TestStaleProcessFileOfAStrangerIsRemoved(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	if err := c.Kill(); err != nil {
 		t.Fatal(err)
@@ -197,6 +203,7 @@ func TestStaleProcessFileOfAStrangerIsRemoved(t *testing.T) {
 }
 
 func TestUnreachableDirectoryIsReplaced(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		// Nobody lends a user here; the directory must be used as it is.
 		c := start(t, Config{})
@@ -216,6 +223,7 @@ func TestUnreachableDirectoryIsReplaced(t *testing.T) {
 }
 
 func TestInterruptedInitIsDoneAnew(t *testing.T) {
+	t.Parallel()
 	dir := dirFor(t)
 	if err := os.MkdirAll(filepath.Join(dir, "data.new", "base"), 0o700); err != nil {
 		t.Fatal(err)
@@ -227,13 +235,15 @@ func TestInterruptedInitIsDoneAnew(t *testing.T) {
 }
 
 func TestStartFailureShowsTheServersWords(t *testing.T) {
-	_, err := Start(t.Context(), Config{Dir: dirFor(t), Params: map[string]string{"no_such_setting": "1"}})
+	t.Parallel()
+	_, err := Start(t.Context(), Config{Dir: dirFor(t), Throwaway: true, Params: map[string]string{"no_such_setting": "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
 		t.Errorf("error: %v", err)
 	}
 }
 
 func TestMissingProgramsNameWhatToInstall(t *testing.T) {
+	t.Parallel()
 	_, err := Find(9)
 	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "install") && !strings.Contains(err.Error(), "apk add") && !strings.Contains(err.Error(), "pacman") {
 		t.Errorf("error: %v", err)
@@ -241,6 +251,7 @@ func TestMissingProgramsNameWhatToInstall(t *testing.T) {
 }
 
 func TestStartObeysItsDeadline(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	dir := dirFor(t)
@@ -250,6 +261,7 @@ func TestStartObeysItsDeadline(t *testing.T) {
 }
 
 func TestFreePortIsFree(t *testing.T) {
+	t.Parallel()
 	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)

@@ -368,6 +368,9 @@ func (m *machine) step(to Status, bookings ...Booking) Need {
 	if from == to && len(bookings) == 0 {
 		return ""
 	}
+	if p.Captured.Known && m.rest() < 0 {
+		return NeedWithinCaptured
+	}
 	move, ok := legal[pair{from, to}]
 	if !ok {
 		return NeedLegalMove
@@ -376,9 +379,6 @@ func (m *machine) step(to Status, bookings ...Booking) Need {
 		if !slices.Contains(move.Books, b.Kind) {
 			return NeedLegalMove
 		}
-	}
-	if p.Captured.Known && m.rest() < 0 {
-		return NeedWithinCaptured
 	}
 	p.Status = to
 	p.Version++

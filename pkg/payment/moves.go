@@ -36,8 +36,8 @@ func buildMoves() []Move {
 	add(StatusPaid, StatusPending, "the receipt was undone; the charge is open again", KindRefund)
 	add(StatusPartiallyRefunded, StatusPending, "the receipt was undone; the charge is open again", KindRefund)
 
-	captured := []Status{StatusPaid, StatusPartiallyRefunded, StatusRefunded, StatusDisputed, StatusChargedBack}
-	for _, s := range captured {
+	add(StatusPaid, StatusPaid, "only money moved", KindFee, KindRefund, KindRefundReversal, KindAllocation)
+	for _, s := range []Status{StatusPartiallyRefunded, StatusRefunded, StatusDisputed, StatusChargedBack} {
 		add(s, s, "only money moved", KindFee, KindRefund, KindRefundReversal, KindChargeback, KindChargebackReversal, KindAllocation)
 	}
 	add(StatusPaid, StatusPartiallyRefunded, "part was refunded", KindRefund)
@@ -47,7 +47,7 @@ func buildMoves() []Move {
 	add(StatusRefunded, StatusPartiallyRefunded, "a refund failed after it had succeeded", KindRefundReversal)
 	add(StatusRefunded, StatusPaid, "a refund failed after it had succeeded", KindRefundReversal)
 
-	for _, s := range []Status{StatusPaid, StatusPartiallyRefunded, StatusRefunded} {
+	for _, s := range []Status{StatusPaid, StatusPartiallyRefunded} {
 		add(s, StatusDisputed, "the payer disputes it; the gateway withdraws the money", KindChargeback)
 		add(StatusDisputed, s, "the dispute was won; the money is back", KindChargebackReversal)
 	}

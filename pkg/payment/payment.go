@@ -16,7 +16,28 @@
 // A claim is applied whole or not at all. When something on the way is
 // missing (an amount, a refund's id) or contradicts what we hold, Apply
 // changes nothing and says what it needs; the caller asks the gateway, or
-// parks the event.
+// parks the event and tries again when the payment has moved.
+//
+// # Where order must matter
+//
+// No state machine can make these independent of the order of arrival, because
+// the gateway's words lack what would be needed. In each of them no order books
+// more than was captured, and what cannot be applied waits with its reason:
+//
+//   - Cumulative totals without refund ids: a total that a larger one overtook
+//     is never booked by itself. The sum is the same, its parts are not.
+//   - "Refunded" as a mere status beside a dispute: whether the disputed money
+//     is part of "all" is not said. The one that comes second is parked when
+//     the two exceed the capture.
+//   - A dispute without amount takes what is left when we learn of it, so a
+//     refund that is learnt later may exceed the capture, and is parked.
+//   - A dispute that is open again after it was won: one id cannot name two
+//     withdrawals. Whichever is learnt second is parked for a person.
+//   - An undone receipt beside partial refunds takes the rest at that time.
+//   - Two claims that contradict each other (another amount under one id): the
+//     first is booked, the second is parked.
+//   - Money of an owner that is learnt later is allocated by what there is at
+//     that time. The owner's balance ends the same.
 package payment
 
 import (

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/umavez/umavez/pkg/event"
 	"github.com/umavez/umavez/pkg/lookup"
@@ -73,7 +74,12 @@ type Processor struct {
 
 // New builds a Processor.
 func New(cfg Config, store Store, sources Sources, asker *lookup.Asker, metrics *Metrics, log *zap.Logger) *Processor {
-	return &Processor{cfg: cfg, store: store, sources: sources, asker: asker, metrics: metrics, log: log, Moved: func() {}}
+	// A gateway in trouble repeats itself: of each line, five a second and then
+	// every hundredth.
+	limited := log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Second, 5, 100)
+	}))
+	return &Processor{cfg: cfg, store: store, sources: sources, asker: asker, metrics: metrics, log: limited, Moved: func() {}}
 }
 
 // Run works until ctx ends, then finishes the batches in hand. Each fetch is

@@ -17,6 +17,9 @@ func (Secret) String() string { return "[redacted]" }
 // GoString implements fmt.GoStringer.
 func (Secret) GoString() string { return "[redacted]" }
 
+// Format implements fmt.Formatter, for verbs that would bypass String.
+func (Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("[redacted]")) }
+
 // MarshalText implements encoding.TextMarshaler.
 func (Secret) MarshalText() ([]byte, error) { return []byte("[redacted]"), nil }
 

@@ -31,7 +31,8 @@ type Config struct {
 	Name string `ignored:"true"`
 }
 
-// minAckWait is a lookup and a transaction and some air.
+// minAckWait only guards against nonsense; whoever knows the time-outs of
+// lookup and transaction checks that they fit.
 const minAckWait = time.Second
 
 // Validate reports all faults at once. The URL itself is never shown.

@@ -30,7 +30,7 @@ type Published struct {
 }
 
 // Publish puts notices on the queue and waits for the server's answers, up to
-// 1,024 on their way at once. The answers are in the order of the notices.
+// 256 on their way at once. The answers are in the order of the notices.
 // It never fails as a whole: when ctx ends, the rest is Failed.
 func (c *Conn) Publish(ctx context.Context, notices []event.Notice) []Published {
 	out := make([]Published, len(notices))

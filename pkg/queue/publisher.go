@@ -94,10 +94,13 @@ func (p *Publisher) Drain(ctx context.Context) (left int) {
 	return len(p.queue)
 }
 
+// takeAtOnce is how many share one call of Publish.
+const takeAtOnce = 4 * window
+
 // take collects what waits behind the first, without waiting.
 func (p *Publisher) take(first event.Notice) []event.Notice {
 	batch := []event.Notice{first}
-	for len(batch) < window {
+	for len(batch) < takeAtOnce {
 		select {
 		case n := <-p.queue:
 			batch = append(batch, n)
