@@ -61,6 +61,7 @@ func (p *Processor) Parts() []Part {
 	return []Part{
 		{"workers", func(ctx context.Context) error { return p.work(ctx, worker) }},
 		{"relay", relay.Run},
+		{"gauges", newGauges(p.Base, 10*time.Second).run},
 	}
 }
 

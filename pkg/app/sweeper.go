@@ -3,11 +3,13 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/provider"
 	"github.com/umavez/umavez/pkg/queue"
 	"github.com/umavez/umavez/pkg/sweeper"
 )
@@ -42,11 +44,20 @@ func NewSweeper(ctx context.Context, log *zap.Logger, reg prometheus.Registerer,
 	}
 	var canLookup []string
 	for _, e := range sources.Entries() {
-		if e.Provider.Traits().CanLookup {
+		if e.Provider.Traits().CanLookup && e.Source.Lookup != provider.LookupNever {
 			canLookup = append(canLookup, e.Source.Provider+"/"+accountOf(e.Source.Account))
 		}
 	}
-	return &Sweeper{base, sweeper.New(cfg, base.DB, publisher(base.Queue), canLookup, log.Named("sweeper"))}, nil
+	s := &Sweeper{base, sweeper.New(cfg, base.DB, publisher(base.Queue), canLookup, log.Named("sweeper"))}
+	s.Vanished = s.streamVanished
+	return s, nil
+}
+
+// streamVanished makes a stream or consumer again that was lost, and says
+// whether the messages of all pending events went with it.
+func (s *Sweeper) streamVanished(ctx context.Context) (bool, error) {
+	created, err := s.Queue.Check(ctx)
+	return slices.Contains(created, queue.StreamWebhooks), err
 }
 
 func accountOf(a string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/umavez/umavez/pkg/gatewaysim"
@@ -166,7 +167,10 @@ func (c *comparison) accepted(storm gatewaysim.Report) {
 		if _, err := hex.DecodeString(a.BodySHA256); err != nil {
 			c.r.mismatch("an acknowledged delivery has no SHA-256")
 		}
-		found[a.Gateway+" "+a.Account+" "+id] = found[a.Gateway+" "+a.Account+" "+id] || stored[a.BodySHA256]
+		// A retry may have a new envelope: then the body of an attempt whose
+		// answer was lost is the stored one.
+		key := a.Gateway + " " + a.Account + " " + id
+		found[key] = found[key] || stored[a.BodySHA256] || slices.ContainsFunc(a.EarlierSHA256, func(sum string) bool { return stored[sum] })
 	}
 	for id, ok := range found {
 		c.r.EventsAcknowledged++

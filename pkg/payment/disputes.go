@@ -54,7 +54,7 @@ func (m *machine) dispute(f Fact) Need {
 		f.Dispute == DisputeWon && held.At.After(f.until):
 		return NeedDisputeReopened
 	case held.State == DisputeWon,
-		f.Dispute != DisputeWon && !laterOrFurther(f.At, held.At, disputeRank(f.Dispute), disputeRank(held.State)):
+		f.Dispute != DisputeWon && !laterOrFurther(f.holdAt(), held.At, disputeRank(f.Dispute), disputeRank(held.State)):
 		m.stale = true
 		m.doubt = m.doubt || held.State != DisputeWon && (f.At.IsZero() || !f.At.Before(held.At))
 		return ""

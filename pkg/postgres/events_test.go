@@ -585,3 +585,36 @@ func BenchmarkInsertEvents(b *testing.B) {
 		})
 	}
 }
+
+// The role of ingest suffices for all that this file does, and for no more.
+func TestReceivingNeedsOnlyTheRightsOfItsRole(t *testing.T) {
+	t.Parallel()
+	owner := postgrestest.New(t)
+	if !scan[bool](t, owner, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_ingest')`) {
+		t.Fatal("the migrations made no role umavez_ingest; the tests' user should be allowed to")
+	}
+	db, err := postgres.Open(t.Context(), postgres.Config{DatabaseURL: postgrestest.URL(t) + "&role=umavez_ingest", MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	id := insert(t, db, arrival("a"), arrival("b", settledAs(event.StatusIgnored)))[0].ID
+	mustSettle(t, owner, id, event.StatusDead)
+	if s := insert(t, db, arrival("a"), arrival("c")); !s[0].Publish || !s[1].New {
+		t.Errorf("stored %+v", s)
+	}
+	if err := db.RecordRejections(t.Context(), []postgres.Rejection{{Provider: "p", Account: "a", Reason: "r"}}); err != nil {
+		t.Error(err)
+	}
+	if err := db.CheckSchema(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, forbidden := range []string{
+		`UPDATE events SET type = 'x'`, `DELETE FROM events`, `UPDATE event_bodies SET body = ''`, `DELETE FROM event_work`,
+		`UPDATE event_results SET status = 'processed'`, `SELECT * FROM payments`, `SELECT * FROM ledger_entries`,
+	} {
+		if _, err := db.Pool.Exec(t.Context(), forbidden); err == nil {
+			t.Errorf("allowed: %s", forbidden)
+		}
+	}
+}

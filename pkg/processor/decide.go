@@ -45,6 +45,14 @@ type state struct {
 	moves       []settlement.Move
 }
 
+// owner is the owner that the application registered, or "".
+func (s *state) owner() string {
+	if s.registered == nil {
+		return ""
+	}
+	return s.registered.Beneficiary
+}
+
 // decide is the pure decision under the locks: each event in the order of its
 // receipt, against the payment as the events before it left it.
 func (p *Processor) decide(items []*item, claimed map[int64]bool, held map[settlement.Ref]settlement.Held) (settlement.Decision, error) {
@@ -108,22 +116,26 @@ func (p *Processor) judge(it *item, states map[settlement.Ref]*state) (settlemen
 	var steps []step
 	after := map[*state]payment.Payment{}
 	applied, stale := false, false
-	for _, c := range it.claims {
-		s := states[it.refOf(c)]
-		current, ok := after[s]
-		if !ok {
-			current = s.now
-		}
-		if s.registered != nil && s.registered.Beneficiary != "" {
-			c.Beneficiary = s.registered.Beneficiary
-		}
-		r, v := p.resolve(it, c, current)
-		if v != nil {
-			return p.limited(it, *v), nil
-		}
+	take := func(s *state, r payment.Result) {
 		after[s] = r.Payment
 		steps = append(steps, step{s, r})
 		applied, stale = applied || r.Applied(), stale || r.Stale
+	}
+	for _, c := range it.claims {
+		s := states[it.refOf(c)]
+		if _, ok := after[s]; !ok {
+			after[s] = s.now
+		}
+		if owner := s.owner(); owner != "" && after[s].Beneficiary == "" {
+			// What the application registered comes first, whatever an event
+			// or a lookup says of the owner.
+			take(s, payment.Apply(after[s], payment.Claim{GatewayID: c.GatewayID, Beneficiary: owner, Reason: event.TypeRegistered}))
+		}
+		r, v := p.resolve(it, c, after[s])
+		if v != nil {
+			return p.limited(it, *v), nil
+		}
+		take(s, r)
 	}
 	for _, st := range steps {
 		for _, t := range st.r.Transitions {

@@ -93,6 +93,7 @@ func (p *Processor) read(it *item, held map[settlement.Ref]settlement.Held) {
 	it.policy = payment.Policy{TrustBody: traits.BodyAuthenticated || src.UnsafeTrust, Lag: src.LookupLag}
 	switch {
 	case e.Own():
+		it.policy.TrustBody = true // it is our own
 		it.claims = []payment.Claim{{GatewayID: e.PaymentRef, Reason: e.Type}}
 	case e.Body == nil:
 		it.settle(event.StatusQuarantined, "body_gone: dropped by retention before it was processed")
@@ -199,7 +200,7 @@ func (p *Processor) needsLookup(it *item, c payment.Claim, ref settlement.Ref, h
 		if !h.Exists || !h.Payment.ObservedAt.After(e.ReceivedAt) {
 			return true
 		}
-		r := payment.Apply(h.Payment, c)
+		r := payment.Apply(withRegistration(h, ref), c)
 		return r.Need != "" || r.Applied() || r.Doubt
 	}
 	if len(c.Facts) == 0 && !c.Expected.Known {

@@ -113,8 +113,12 @@ func (p *Processor) work(ctx context.Context, fetch Fetch) error {
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("fetch from the queue: %w", err)
 		}
-		if len(deliveries) > 0 {
-			p.Handle(context.WithoutCancel(ctx), deliveries)
+		if len(deliveries) > 0 && !p.Handle(context.WithoutCancel(ctx), deliveries) {
+			// The database is away: the queue's backlog need not run past it.
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
 		}
 	}
 	return nil
@@ -143,20 +147,21 @@ func (p *Processor) workDue(ctx context.Context) {
 }
 
 // Handle processes deliveries and settles each message exactly once, or not at
-// all where the outcome is unknown.
-func (p *Processor) Handle(ctx context.Context, deliveries []Delivery) {
+// all where the outcome is unknown. It reports whether anything got through.
+func (p *Processor) Handle(ctx context.Context, deliveries []Delivery) (through bool) {
 	ids := make([]int64, len(deliveries))
 	for i, d := range deliveries {
 		ids[i] = d.EventID
 	}
 	results := p.Process(ctx, ids)
 	if p.Hook != nil && p.Hook("processed") != nil {
-		return
+		return true
 	}
 	for _, d := range deliveries {
 		var err error
 		switch results[d.EventID] {
 		case Done:
+			through = true
 			err = d.Ack()
 		case Again:
 			err = d.Nak(time.Second + rand.N(2*time.Second))
@@ -166,6 +171,7 @@ func (p *Processor) Handle(ctx context.Context, deliveries []Delivery) {
 			p.log.Warn("delivery.not_settled", zap.Int64("event_id", d.EventID), zap.Error(err))
 		}
 	}
+	return through
 }
 
 // Result is what is to become of an event's message.

@@ -78,11 +78,15 @@ type Sweeper struct {
 
 	// Progress is told how many rows a pass has looked at so far.
 	Progress func(looked int)
+	// Vanished says, before a pass that is no dry run, whether the queue was
+	// lost whole; then everything pending is rung for, due or not.
+	Vanished func(context.Context) (bool, error)
 }
 
 // New builds a Sweeper.
 func New(cfg Config, store Store, publish Publish, canLookup []string, log *zap.Logger) *Sweeper {
-	return &Sweeper{cfg: cfg, store: store, publish: publish, sources: canLookup, log: log, Progress: func(int) {}}
+	return &Sweeper{cfg: cfg, store: store, publish: publish, sources: canLookup, log: log, Progress: func(int) {},
+		Vanished: func(context.Context) (bool, error) { return false, nil }}
 }
 
 // Publish puts notices on the queue outside of a pass.
@@ -109,6 +113,16 @@ func (s *Sweeper) Pass(ctx context.Context, f sweep.Filter, dryRun bool) (sum sw
 				zap.Int("reconciled", sum.Reconciled), zap.Duration("duration", sum.Took), zap.Error(err))
 		}
 	}()
+	if !dryRun {
+		vanished, err := s.Vanished(ctx)
+		if err != nil {
+			return sum, fmt.Errorf("%w: %w", ErrQueue, err)
+		}
+		if vanished {
+			s.log.Warn("sweep.everything", zap.String("reason", "the stream had vanished and was made again"))
+			f.OlderThan = time.Second
+		}
+	}
 	if err := s.bury(ctx, f, dryRun, &sum); err != nil {
 		return sum, err
 	}

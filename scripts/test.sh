@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Runs every test: raced where a C compiler is there, in random order, never
+# from the cache. Arguments go to `go test`; without any it is ./...
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+go="${GO:-go}"
+flags=(-shuffle=on -count=1 -timeout 14m)
+
+# Packages share one PostgreSQL: more than four at a time only queue there.
+cores="$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)"
+flags+=(-p "$((cores < 4 ? cores : 4))")
+
+if [ "$("$go" env CGO_ENABLED)" = 1 ] && command -v "$("$go" env CC)" >/dev/null; then
+  flags+=(-race)
+else
+  echo "no C compiler: testing without the race detector" >&2
+fi
+
+if [ "$#" -eq 0 ]; then
+  set -- ./...
+fi
+exec "$go" test "${flags[@]}" "$@"
