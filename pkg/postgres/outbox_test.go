@@ -1,0 +1,132 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/umavez/umavez/pkg/postgres"
+	"github.com/umavez/umavez/pkg/postgres/postgrestest"
+)
+
+// outbox fills the outbox with n domain events of three payments.
+func outbox(t *testing.T, db *postgres.DB, n int) {
+	t.Helper()
+	if _, err := db.Pool.Exec(t.Context(), `
+INSERT INTO outbox (payment_id, seq, subject, payload)
+SELECT i % 3, i / 3 + 1, 'payments.paid.gw.pay_' || i % 3, '{}' FROM generate_series(0, $1 - 1) i`, n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unsent(t *testing.T, db *postgres.DB) (n int) {
+	t.Helper()
+	if err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM outbox WHERE relayed_at IS NULL`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// broker takes what it is sent, up to a number.
+type broker struct {
+	mu   sync.Mutex
+	took []int64
+	most int // -1: no limit
+}
+
+func (b *broker) send(_ context.Context, out []postgres.Outgoing) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, o := range out {
+		if b.most >= 0 && len(b.took) >= b.most {
+			return i, errors.New("the broker takes no more")
+		}
+		b.took = append(b.took, o.ID)
+	}
+	return len(out), nil
+}
+
+func TestTheOutboxIsRelayedInOrderAndOnlyItsAcknowledgedPrefixIsMarked(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	outbox(t, db, 10)
+	b := &broker{most: 4}
+	n, leading, err := db.RelayOutbox(t.Context(), 100, b.send)
+	if n != 4 || !leading || err == nil {
+		t.Errorf("relayed %d, leading %t, %v", n, leading, err)
+	}
+	if got := unsent(t, db); got != 6 {
+		t.Errorf("%d unsent, want 6", got)
+	}
+	b.most = -1
+	for range 3 {
+		if _, _, err := db.RelayOutbox(t.Context(), 4, b.send); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.IsSorted(b.took) || len(b.took) != 10 || unsent(t, db) != 0 {
+		t.Errorf("the broker took %v", b.took)
+	}
+}
+
+func TestARelayThatIsCutAnywhereSendsAtLeastOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"outbox_read", "outbox_sent", "outbox_marked"} {
+		t.Run("after "+step, func(t *testing.T) {
+			t.Parallel()
+			db := postgrestest.New(t)
+			outbox(t, db, 6)
+			cut := false
+			db.Hook = func(s string) error {
+				if s == step && !cut {
+					cut = true
+					return errors.New("cut here by the test")
+				}
+				return nil
+			}
+			t.Cleanup(func() { db.Hook = nil })
+			b := &broker{most: -1}
+			if _, _, err := db.RelayOutbox(t.Context(), 100, b.send); err == nil {
+				t.Fatal("the cut was not reported")
+			}
+			if _, _, err := db.RelayOutbox(t.Context(), 100, b.send); err != nil {
+				t.Fatal(err)
+			}
+			// Whatever was sent twice, each payment's events keep their order
+			// once repeats of what came before are left out.
+			var once []int64
+			for _, id := range b.took {
+				if !slices.Contains(once, id) {
+					once = append(once, id)
+				}
+			}
+			if len(once) != 6 || !slices.IsSorted(once) || unsent(t, db) != 0 {
+				t.Errorf("the broker took %v", b.took)
+			}
+		})
+	}
+}
+
+func TestOnlyOneRelayWorksAtATime(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	outbox(t, db, 3)
+	_, leading, err := db.RelayOutbox(t.Context(), 100, func(ctx context.Context, out []postgres.Outgoing) (int, error) {
+		n, second, err := db.RelayOutbox(ctx, 100, func(context.Context, []postgres.Outgoing) (int, error) {
+			return 0, fmt.Errorf("a second relay was let in")
+		})
+		if n != 0 || second || err != nil {
+			t.Errorf("the second relay: relayed %d, leading %t, %v", n, second, err)
+		}
+		return len(out), nil
+	})
+	if err != nil || !leading {
+		t.Errorf("the first relay: leading %t, %v", leading, err)
+	}
+	if unsent(t, db) != 0 {
+		t.Error("not everything was relayed")
+	}
+}

@@ -1,0 +1,256 @@
+package sweeper_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/postgres"
+	"github.com/umavez/umavez/pkg/postgres/postgrestest"
+	"github.com/umavez/umavez/pkg/queue"
+	"github.com/umavez/umavez/pkg/queue/queuetest"
+	"github.com/umavez/umavez/pkg/sweep"
+	"github.com/umavez/umavez/pkg/sweeper"
+)
+
+func TestMain(m *testing.M) { postgrestest.Main(m) }
+
+type world struct {
+	t      *testing.T
+	db     *postgres.DB
+	server *queuetest.Server
+	conn   *queue.Conn
+	*sweeper.Sweeper
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, db: postgrestest.New(t), server: queuetest.NewServer(t)}
+	w.conn = w.server.Connect(t)
+	if err := w.conn.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg := sweeper.Config{Every: time.Minute, Limit: 100000, ParkLimit: 72 * time.Hour, ReconcileAfter: time.Hour, ReconcileWithin: 720 * time.Hour}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	w.Sweeper = sweeper.New(cfg, w.db, w.publish, []string{"gw/default"}, zap.NewNop())
+	w.Vanished = func(ctx context.Context) (bool, error) {
+		created, err := w.conn.Check(ctx)
+		return len(created) > 0, err
+	}
+	return w
+}
+
+func (w *world) publish(ctx context.Context, notices []event.Notice) []sweeper.PublishState {
+	out := make([]sweeper.PublishState, len(notices))
+	for i, p := range w.conn.Publish(ctx, notices) {
+		out[i] = map[queue.Result]sweeper.PublishState{queue.Stored: sweeper.Stored, queue.Waiting: sweeper.Waiting, queue.Failed: sweeper.Failed}[p.Result]
+	}
+	return out
+}
+
+// receive stores n pending events, received age ago, which nobody published.
+func (w *world) receive(n int, age time.Duration) {
+	w.t.Helper()
+	arrivals := make([]event.Arrival, n)
+	for i := range arrivals {
+		body := fmt.Appendf(nil, "%s %d", w.t.Name(), i)
+		arrivals[i] = event.Arrival{Event: event.Event{Provider: "gw", Account: "default", DedupeKey: fmt.Sprintf("k%d", i), Type: "test",
+			PaymentRef: fmt.Sprintf("pay_%d", i), Body: body, BodySHA256: sha256.Sum256(body), Secret: "1"}}
+	}
+	if _, err := w.db.InsertEvents(w.t.Context(), arrivals); err != nil {
+		w.t.Fatal(err)
+	}
+	w.exec(`UPDATE events SET received_at = now() - $1::interval`, age)
+	w.exec(`UPDATE event_work SET since = now() - $1::interval, next_at = now() - $1::interval + interval '5 minutes'`, age)
+}
+
+func (w *world) exec(sql string, args ...any) {
+	w.t.Helper()
+	if _, err := w.db.Pool.Exec(w.t.Context(), sql, args...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) pass(f sweep.Filter, dryRun bool) sweep.Summary {
+	w.t.Helper()
+	sum, err := w.Pass(w.t.Context(), f, dryRun)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return sum
+}
+
+// queued is how many messages the stream holds.
+func (w *world) queued() int {
+	w.t.Helper()
+	pending, inFlight, err := w.conn.Lag(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return int(pending + inFlight)
+}
+
+func (w *world) count(sql string, args ...any) (n int) {
+	w.t.Helper()
+	if err := w.db.Pool.QueryRow(w.t.Context(), sql, args...).Scan(&n); err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+func TestAFreshEventIsLeftToItsPublisher(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(10, 0)
+	if sum := w.pass(sweep.Filter{}, false); sum.Looked != 0 || w.queued() != 0 {
+		t.Errorf("%+v, %d queued", sum, w.queued())
+	}
+	// On call does not want to wait five minutes after an incident.
+	w.exec(`UPDATE events SET received_at = now() - interval '40 seconds'`)
+	if sum := w.pass(sweep.Filter{OlderThan: 30 * time.Second}, false); sum.Lost != 10 || w.queued() != 10 {
+		t.Errorf("%+v, %d queued", sum, w.queued())
+	}
+}
+
+func TestLostEventsAreQueuedOnceHoweverManySweepsRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const events = 2500 // more than two pages
+	w.receive(events, time.Hour)
+	if sum := w.pass(sweep.Filter{}, false); sum.Lost != events || sum.Failed != 0 {
+		t.Fatalf("first sweep: %+v", sum)
+	}
+	for range 10 { // nobody processes; the rows are made due again each time
+		w.exec(`UPDATE event_work SET next_at = now() - interval '1 minute'`)
+		if sum := w.pass(sweep.Filter{}, false); sum.Waiting != events || sum.Lost != 0 {
+			t.Fatalf("another sweep: %+v", sum)
+		}
+	}
+	if got := w.queued(); got != events {
+		t.Errorf("%d messages are queued, want %d", got, events)
+	}
+}
+
+func TestTwoSweepersAtOnceAreHarmless(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(1500, time.Hour)
+	other := make(chan error, 1)
+	go func() {
+		_, err := w.Pass(context.WithoutCancel(t.Context()), sweep.Filter{}, false)
+		other <- err
+	}()
+	w.pass(sweep.Filter{}, false)
+	if err := <-other; err != nil {
+		t.Fatal(err)
+	}
+	if got := w.queued(); got != 1500 {
+		t.Errorf("%d messages are queued, want 1500", got)
+	}
+}
+
+func TestCase_E17_WhatTheBrokerLostIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(50, 0)
+	w.exec(`UPDATE event_work SET next_at = now() + interval '1 hour'`) // published, acknowledged, not due for long
+	w.server.Forget()
+	w.server.Start()
+	if err := w.conn.WaitConnected(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`UPDATE events SET received_at = now() - interval '10 seconds'`)
+	sum := w.pass(sweep.Filter{}, false)
+	if sum.Lost != 50 || w.queued() != 50 {
+		t.Errorf("%+v, %d queued", sum, w.queued())
+	}
+}
+
+func TestADryRunChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(20, time.Hour)
+	w.exec(`UPDATE event_work SET state = 'parked', reason = 'payment_unknown: waits', since = now() - interval '100 hours' WHERE event_id % 2 = 0`)
+	before := w.count(`SELECT COALESCE(sum(hashtext(w::text)), 0)::bigint FROM event_work w`)
+	sum := w.pass(sweep.Filter{}, true)
+	if sum.Lost != 10 || sum.Due != 10 || sum.Dead != 10 || sum.Reasons["payment_unknown"] != 10 {
+		t.Errorf("%+v", sum)
+	}
+	if after := w.count(`SELECT COALESCE(sum(hashtext(w::text)), 0)::bigint FROM event_work w`); after != before || w.queued() != 0 {
+		t.Errorf("the rows changed, or %d messages were queued", w.queued())
+	}
+}
+
+func TestParkedBeyondTheLimitIsDeadWithItsReason(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(3, 100*time.Hour)
+	w.exec(`UPDATE event_work SET state = 'parked', reason = 'payment_unknown: waits', since = now() - interval '73 hours'`)
+	if sum := w.pass(sweep.Filter{}, false); sum.Dead != 3 {
+		t.Errorf("%+v", sum)
+	}
+	if got := w.count(`SELECT count(*) FROM webhook_events WHERE status = 'dead' AND reason LIKE 'parked for too long: payment_unknown%'`); got != 3 {
+		t.Errorf("%d events are dead with their reason, want 3", got)
+	}
+}
+
+func TestRowsThatAreSweptAgainAndAgainBackOffToSixHours(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(1, time.Hour)
+	var minutes []int
+	for range 9 {
+		w.exec(`UPDATE event_work SET next_at = now() - interval '1 second'`)
+		w.pass(sweep.Filter{}, false)
+		minutes = append(minutes, w.count(`SELECT round(extract(epoch FROM next_at - now()) / 60)::int FROM event_work`))
+	}
+	if got, want := fmt.Sprint(minutes), "[5 10 20 40 80 160 320 360 360]"; got != want {
+		t.Errorf("minutes until the next sweep %v, want %v", got, want)
+	}
+}
+
+func TestABrokerThatIsAwayEndsThePassAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(5, time.Hour)
+	w.Sweeper = sweeper.New(sweeper.Config{Every: time.Minute, Limit: 100, ParkLimit: time.Hour, ReconcileWithin: time.Hour}, w.db,
+		func(_ context.Context, ns []event.Notice) []sweeper.PublishState {
+			out := make([]sweeper.PublishState, len(ns))
+			for i := range out {
+				out[i] = sweeper.Failed
+			}
+			return out
+		}, nil, zap.NewNop())
+	sum, err := w.Pass(t.Context(), sweep.Filter{}, false)
+	if !errors.Is(err, sweeper.ErrQueue) || sum.Failed != 5 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if got := w.count(`SELECT count(*) FROM event_work WHERE sweeps = 0 AND next_at <= now()`); got != 5 {
+		t.Errorf("%d events are still due, want 5", got)
+	}
+}
+
+func TestReconciliationEntersOneEventForEachSilentPayment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`INSERT INTO payments (provider, account, gateway_id, status, created_at)
+SELECT 'gw', 'default', 'pay_' || i, CASE WHEN i <= 10 THEN 'pending' ELSE 'failed' END, now() - interval '2 hours' FROM generate_series(1, 15) i`)
+	w.exec(`INSERT INTO payments (provider, account, gateway_id, created_at) VALUES ('other', 'default', 'pay_x', now() - interval '2 hours'), ('gw', 'default', 'new', now())`)
+	if sum := w.pass(sweep.Filter{}, false); sum.Reconciled != 10 {
+		t.Errorf("%+v", sum)
+	}
+	if sum := w.pass(sweep.Filter{}, false); sum.Reconciled != 0 {
+		t.Errorf("a second sweep: %+v", sum)
+	}
+	if got := w.count(`SELECT count(*) FROM webhook_events WHERE type = 'umavez.reconcile' AND status = 'pending'`); got != 10 || w.queued() != 10 {
+		t.Errorf("%d events, %d queued, want 10", got, w.queued())
+	}
+}
