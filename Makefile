@@ -8,7 +8,7 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 WITH_PG  := $(GO) run ./pkg/postgres/postgrestest/withpostgres
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
+.PHONY: help build test test-short fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-12s %s\n", $$1, $$2 }'
@@ -28,6 +28,9 @@ test: ensure-go ensure-postgres lint ## every test, on real PostgreSQL and JetSt
 
 test-short: ensure-go ensure-postgres ## the quick tests, without the race detector
 	$(WITH_PG) $(GO) test -short -timeout 5m ./...
+
+fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
+	scripts/fuzz.sh
 
 bench: ensure-go ensure-postgres ## every benchmark; BENCH=name and COUNT=n narrow it
 	$(WITH_PG) $(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) ./...

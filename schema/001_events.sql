@@ -94,9 +94,11 @@ CREATE TABLE rejected_deliveries (
 CREATE INDEX rejected_deliveries_at ON rejected_deliveries (at);
 
 -- Days are UTC. A day whose rows already went to the DEFAULT partition stays
--- there; the caller is told how many partitions were made.
+-- there; the caller is told how many partitions were made. A partition can be
+-- made by the table's owner alone, and the sweeper is not that: the function
+-- runs with its owner's rights.
 CREATE FUNCTION ensure_body_partitions(first_day date, days integer) RETURNS integer
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   d date;
   made integer := 0;

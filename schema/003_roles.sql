@@ -17,12 +17,16 @@ BEGIN
     END;
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = r) THEN
       EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), r);
+      IF to_regclass('umavez_schema_version') IS NOT NULL THEN  -- every process checks at start that the schema fits
+        EXECUTE format('GRANT SELECT ON umavez_schema_version TO %I', r);
+      END IF;
     END IF;
   END LOOP;
 
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_ingest') THEN
-    GRANT SELECT, INSERT ON events, event_bodies, event_results TO umavez_ingest;
-    GRANT SELECT, INSERT, UPDATE ON event_work, event_redeliveries, rejected_deliveries TO umavez_ingest;
+    GRANT INSERT ON event_bodies TO umavez_ingest;
+    GRANT SELECT, INSERT ON events, event_results, event_work TO umavez_ingest;
+    GRANT SELECT, INSERT, UPDATE ON event_redeliveries, rejected_deliveries TO umavez_ingest;
     GRANT USAGE ON SEQUENCE rejected_deliveries_slot TO umavez_ingest;
   END IF;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_processor') THEN
@@ -36,6 +40,7 @@ BEGIN
     GRANT INSERT ON events, event_bodies, event_results TO umavez_sweeper;
     GRANT INSERT, UPDATE, DELETE ON event_work TO umavez_sweeper;
     GRANT DELETE ON event_redeliveries, rejected_deliveries TO umavez_sweeper;
+    GRANT EXECUTE ON FUNCTION ensure_body_partitions(date, integer) TO umavez_sweeper;
   END IF;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_app') THEN
     GRANT SELECT ON payments, payment_transitions, ledger_accounts, ledger_entries, ledger_balances, outbox,
@@ -46,9 +51,16 @@ BEGIN
     GRANT SELECT ON payments, payment_transitions, ledger_accounts, ledger_entries, ledger_balances,
       payment_registrations, outbox TO umavez_reader;
   END IF;
+
+  -- Functions that run with their owner's rights see this schema and no other.
+  -- Unless pg_temp is named, it is searched first: a caller's temporary table
+  -- would be taken for ours, and a trigger on it would run as the owner.
+  EXECUTE format('ALTER FUNCTION register_payment(text, text, text, bigint, text, text, text) SET search_path = %I, pg_temp', current_schema());
+  EXECUTE format('ALTER FUNCTION ensure_body_partitions(date, integer) SET search_path = %I, pg_temp', current_schema());
 END $$;
 
 REVOKE ALL ON FUNCTION register_payment(text, text, text, bigint, text, text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ensure_body_partitions(date, integer) FROM PUBLIC;
 
 ---- create above / drop below ----
 -- Forward only: there is no way back.

@@ -20,4 +20,8 @@ fi
 if [ "$#" -eq 0 ]; then
   set -- ./...
 fi
-exec "$go" test "${flags[@]}" "$@"
+"$go" test "${flags[@]}" "$@"
+
+if [ "$*" = "./..." ]; then
+  scripts/fuzz.sh
+fi

@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return err
 	}
-	shares := gatewaysim.Shares{Duplicates: 0.30, Concurrent: 0.5, WrongSignatures: 0.02, Malformed: 0.005, Tests: 0.005, Lost: 0.01}
+	shares := gatewaysim.Shares{Duplicates: 0.30, Concurrent: 0.5, WrongSignatures: 0.03, Malformed: 0.005, Tests: 0.005, Lost: 0.015}
 	sim, err := gatewaysim.New(gatewaysim.Config{
 		Seed: cfg.Seed, Payments: cfg.Payments, Beneficiaries: 25, Shares: shares,
 		API: gatewaysim.API{Latency: time.Millisecond, Jitter: 2 * time.Millisecond, TooMany: 0.0005, ServerErrors: 0.002, Stale: 0.01, StaleFor: 500 * time.Millisecond},

@@ -110,7 +110,9 @@ func BenchmarkStore(b *testing.B) {
 			}
 		}
 		in, done := quiet(b, 4, func(*ingest.Config) {})
-		group = max(group, warmly(in, 5*requests))
+		for range 3 { // as the best of several, like the other side
+			group = max(group, warmly(in, 2*requests))
+		}
 		b.Logf("group commit, 2 flushers:             %6.0f events/s", group)
 
 		server := httptest.NewServer(in)
@@ -182,7 +184,7 @@ func BenchmarkAck(b *testing.B) {
 func BenchmarkHandler(b *testing.B) {
 	c := defaults()
 	p := parts(nil, &bell{deaf: true})
-	p.Store = instant{}
+	p.Store, p.RecordRejections = instant{}, nil
 	in := ingest.New(c, p)
 	in.Start()
 	defer in.Close()

@@ -18,7 +18,7 @@ func Apply(p Payment, c Claim) Result {
 	if need := m.run(); need != "" {
 		return Result{Payment: p, Need: need}
 	}
-	return Result{Payment: m.p, Transitions: m.steps, Stale: m.stale, Doubt: m.doubt}
+	return Result{Payment: m.p, Transitions: m.steps, Stale: m.stale, Doubt: m.doubt, Disagrees: m.disagrees}
 }
 
 type machine struct {
@@ -26,6 +26,7 @@ type machine struct {
 	c            Claim
 	steps        []Transition
 	stale, doubt bool
+	disagrees    bool
 }
 
 // lastPhase is the highest number that phase returns.
@@ -180,7 +181,8 @@ func (m *machine) attempt(f Fact) Need {
 		held = p.Details.Attempt
 	}
 	moved := held == StatusNone || laterOrFurther(f.At, p.StatusAt, rank(f.Status), rank(held))
-	unproven := !moved && held != f.Status && !f.At.Before(p.StatusAt) || f.At.IsZero() || p.StatusAt.IsZero()
+	tie := !moved && held != f.Status && !f.At.Before(p.StatusAt)
+	unproven := tie || f.At.IsZero() || p.StatusAt.IsZero()
 	if moved || held == f.Status && f.At.After(p.StatusAt) {
 		p.StatusAt = f.At
 	}
@@ -197,11 +199,11 @@ func (m *machine) attempt(f Fact) Need {
 	if moved {
 		p.Details.Attempt = f.Status
 	}
-	if m.activeUndo() != nil {
+	if u := m.activeUndo(); u != nil {
 		if need := m.step(m.status()); need != "" {
 			return need
 		}
-		unproven = unproven || moved
+		unproven = tie || f.At.IsZero() || !f.At.Before(u.At)
 	} else {
 		unproven = f.At.IsZero() || f.At.After(p.lastPaid())
 	}

@@ -71,8 +71,10 @@ func (m *machine) newFee(f *Fact) (b Booking, fresh bool, need Need) {
 	}
 	for _, held := range m.p.Details.Fees {
 		if held.ID == f.ID {
+			// No gateway promises that its fee never changes, and a fee must
+			// not hold up refunds: the first amount stands, and a person is told.
 			if held.Amount != f.Amount.Value {
-				return b, false, NeedAmountMatch
+				m.stale, m.disagrees = true, true
 			}
 			return b, false, ""
 		}

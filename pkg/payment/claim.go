@@ -63,8 +63,8 @@ type Fact struct {
 // Need says why a claim cannot be applied now. It is "" when it can.
 type Need string
 
-// What a claim may need. All but NeedRegistered ones may be answered by a
-// lookup; those that a lookup does not answer wait for a person.
+// What a claim may need. The first ones may be answered by a lookup or by a
+// later event; the others wait for a person.
 const (
 	NeedCapturedAmount Need = "captured_amount_unknown"
 	NeedRefundIDs      Need = "refund_ids_unknown"
@@ -91,9 +91,10 @@ type Result struct {
 	// Stale: some fact was refused as late. Doubt: it was refused although
 	// its time does not prove it late, so a lookup should decide.
 	Stale, Doubt bool
-	// Disagrees: the gateway calls a payment unpaid that we hold as captured,
-	// and nothing says that the receipt was undone. No money moves on that
-	// alone; it is for the reconciliation's list. Only Resolve sets it.
+	// Disagrees: a fee is not the one that was booked under its id, or a lookup
+	// calls a payment unpaid that we hold as captured, and nothing says that
+	// the receipt was undone. No money moves on either alone; it is for the
+	// reconciliation's list.
 	Disagrees bool
 }
 

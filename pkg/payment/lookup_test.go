@@ -68,6 +68,7 @@ func TestAnUnauthenticatedBodyMovesNothingAndLeavesNoTrace(t *testing.T) {
 	held := s.p
 	forged.Facts = []payment.Fact{status(paid)}
 	s.resolve(t, nil, forged, untrusted)
+	s.wantNeed(t, "")
 	if diff := cmp.Diff(held, s.p); diff != "" {
 		t.Errorf("without a lookup, a repeated fact of a forged body left a trace\n%s", diff)
 	}
@@ -212,7 +213,9 @@ func TestALaggingPaidDoesNotWinADisputeThatIsOnlyAStatus(t *testing.T) {
 func TestALaggingPaidDoesNotTakeBackAnUndoneReceipt(t *testing.T) {
 	t.Parallel()
 	s := tell(t, claim(1, "paid", status(paid)), claim(50, "undone", undo("un")))
-	s.resolve(t, asked(60, status(paid)), claim(1, "paid", status(paid)), trusted) // 50 is within its lag and resolution
+	behind := asked(60, status(paid))
+	behind.ObservedAt = at(60).Add(900 * time.Millisecond) // 50 may have been 50.95
+	s.resolve(t, behind, claim(1, "paid", status(paid)), trusted)
 	s.wantPath(t, "paid pending")
 	s.resolve(t, asked(62, status(paid)), claim(1, "paid", status(paid)), trusted)
 	s.wantPath(t, "paid pending paid")
@@ -250,4 +253,67 @@ func TestASnapshotThatNeedsSomethingChangesNothing(t *testing.T) {
 	if !s.p.ObservedAt.IsZero() {
 		t.Error("the payment counts as observed")
 	}
+}
+
+func TestAnUnauthenticatedBodyThatMakesNoSenseIsSettledForTheGateway(t *testing.T) {
+	t.Parallel()
+	settle := untrusted
+	settle.Settle = true
+	for name, f := range map[string]payment.Fact{
+		"more refunded than captured": refund("re", 10001, succeeded),
+		"a refund of another amount":  refund("held", 2, succeeded),
+		"a receipt that was undone":   undo("un"),
+		"a dispute":                   dispute("dp", 10000, opened),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, answer := range []payment.Status{paid, pending} {
+				s := tell(t, claim(1, "lookup", status(paid), refund("held", 1, succeeded)))
+				s.resolve(t, asked(60, status(answer)), claim(50, "forged", f), untrusted)
+				s.wantNeed(t, payment.NeedAgreement)
+				s.resolve(t, asked(60, status(answer)), claim(50, "forged", f), settle)
+				s.wantNeed(t, "")
+				s.wantBooks(t, captured, "refund refund:held 1")
+			}
+		})
+	}
+}
+
+func TestTheOpeningOfADisputeThatIsOverByNowIsAnswered(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		now  payment.DisputeState
+		want payment.Status
+	}{{lost, lostStatus}, {won, paid}} {
+		s := tell(t)
+		s.resolve(t, asked(60, status(paid), dispute("dp", 10000, tc.now)), claim(55, "opened", dispute("dp", 10000, opened)), trusted)
+		s.wantNeed(t, "")
+		if s.p.Status != tc.want {
+			t.Errorf("%s: ends %s", tc.now, s.p.Status)
+		}
+	}
+}
+
+func TestALaggingOpenDoesNotReopenADisputeThatASnapshotShowedWon(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	s.resolve(t, asked(60, status(paid), dispute("dp", 10000, won)), claim(55, "won", dispute("dp", 10000, won)), untrusted)
+	s.resolve(t, asked(61, status(paid), dispute("dp", 10000, opened)), claim(55, "won", dispute("dp", 10000, won)), payment.Policy{Lag: 10 * time.Second, Settle: true})
+	s.wantNeed(t, "")
+	s.wantPath(t, "paid disputed paid")
+}
+
+func TestAnAnswerThatSaysNothingOfTheStatusContradictsNone(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	s.resolve(t, asked(60), claim(55, "failed", status(failed)), trusted)
+	s.wantPath(t, "failed")
+}
+
+func TestAFeeThatOnlyAnUnauthenticatedBodyStatesIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	s.resolve(t, asked(60, status(paid)), claim(50, "paid", status(paid), fee("f", 9999)), untrusted)
+	s.wantNeed(t, "")
+	s.wantBooks(t, captured)
 }

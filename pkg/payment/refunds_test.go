@@ -89,7 +89,12 @@ func TestARefundThatComesByIDAfterItsTotalIsNotBookedAgain(t *testing.T) {
 			t.Fatalf("refunded %d, parked %v", s.p.Refunded, s.needs)
 		}
 	})
-	s := tell(t, claim(1, "paid", status(paid)), claim(2, "total", total(3000, false)), claim(3, "refund", refund("a", 3000, succeeded)),
+	s := tell(t, claim(1, "paid", status(paid)), claim(2, "total", total(6000, false)), claim(2, "refund", refund("a", 3000, succeeded)),
+		claim(2, "refund", refund("b", 3000, succeeded)), claim(3, "refund", refund("c", 3000, succeeded)))
+	if s.p.Refunded != 9000 {
+		t.Errorf("refunded %d", s.p.Refunded)
+	}
+	s = tell(t, claim(1, "paid", status(paid)), claim(2, "total", total(3000, false)), claim(3, "refund", refund("a", 3000, succeeded)),
 		claim(4, "refund", refund("a", 3000, failedRefund)))
 	if s.p.Refunded != 0 || s.p.Status != paid {
 		t.Errorf("refunded %d, %s", s.p.Refunded, s.p.Status)
@@ -160,7 +165,12 @@ func TestAnUndoneReceiptIsBookedAndTakenBackByTheNextInEveryOrder(t *testing.T) 
 		"received thrice": {[]payment.Claim{cash, undone, again, undone2, third}, paid, []string{captured, there, back, there2, back2}},
 		"overdue after it": {[]payment.Claim{claim(0, "CREATED", status(pending)), cash, undone, claim(3, "OVERDUE", status(expired))},
 			expired, []string{captured, there}},
-		"overdue before it": {[]payment.Claim{claim(0, "OVERDUE", status(expired)), cash, undone}, pending, []string{captured, there}},
+		"overdue before it":     {[]payment.Claim{claim(0, "OVERDUE", status(expired)), cash, undone}, pending, []string{captured, there}},
+		"overdue in its second": {[]payment.Claim{cash, undone, claim(2, "OVERDUE", status(expired))}, pending, []string{captured, there}},
+		"told twice, the later time crossing the receipt": {[]payment.Claim{cash, undone, claim(3, "UNDONE", undo("u1")), again},
+			paid, []string{captured, there, back}},
+		"refunded by total after it": {[]payment.Claim{cash, undone, again, claim(9, "REFUNDED", total(3000, false))},
+			payment.StatusPartiallyRefunded, []string{captured, there, back, "refund refund:total:pay_1:3000 3000"}},
 		"overdue between": {[]payment.Claim{cash, undone, claim(3, "OVERDUE", status(expired)), third},
 			paid, []string{captured, there, back}},
 	} {
@@ -187,8 +197,22 @@ func TestAnUndoOfWhatWasRefundedOrIsDisputedMovesNothing(t *testing.T) {
 	s.wantNeed(t, payment.NeedLegalMove)
 	s = tell(t, claim(1, "paid", status(paid), undo("u")), claim(2, "dispute", dispute("dp", 4000, opened)))
 	s.wantNeed(t, payment.NeedPaidAgain)
+	s = tell(t, claim(1, "paid", status(paid)), claim(4, "r", refund("a", 4000, succeeded)), claim(2, "UNDONE", undo("u")))
+	s.wantNeed(t, payment.NeedPaidAgain)
 	s = tell(t, claim(1, "paid", status(paid)), claim(4, "r", refund("a", 10000, succeeded)), claim(2, "UNDONE", undo("u")))
 	s.wantNeed(t, payment.NeedPaidAgain)
 	s.tell(t, claim(3, "RECEIVED", status(paid)))
 	s.wantBooks(t, captured, "refund refund:a 10000", "refund refund:u 10000", "refund_reversal refund:u 10000")
+}
+
+func TestAStatusInTheSecondOfAnUndoAsksForALookup(t *testing.T) {
+	t.Parallel()
+	s := tell(t, claim(1, "paid", status(paid)), claim(5, "UNDONE", undo("u")), claim(5, "OVERDUE", status(expired)))
+	if !s.last.Stale || !s.last.Doubt {
+		t.Errorf("stale %t, doubt %t", s.last.Stale, s.last.Doubt)
+	}
+	s = tell(t, claim(1, "paid", status(paid)), claim(5, "UNDONE", undo("u")), claim(4, "OVERDUE", status(expired)))
+	if !s.last.Stale || s.last.Doubt {
+		t.Errorf("stale %t, doubt %t", s.last.Stale, s.last.Doubt)
+	}
 }

@@ -81,7 +81,7 @@ func resolve(p Payment, snap *Snapshot, ev Claim, pol Policy) (r Result, dropped
 		return first, false
 	}
 	first.Payment.ObservedAt = snap.ObservedAt
-	first.Disagrees = first.Doubt && p.Captured.Known && unpaid(&seen)
+	first.Disagrees = first.Disagrees || first.Doubt && p.Captured.Known && unpaid(&seen)
 	first.Stale, first.Doubt = false, false // the snapshot is the judge, not the judged
 	return judge(p, first, &seen, ev, pol), false
 }
@@ -99,7 +99,7 @@ func judge(p Payment, first Result, seen *Claim, ev Claim, pol Policy) Result {
 		}
 		contradicted = true
 	case !second.Applied():
-		first.Stale = second.Stale
+		first.Stale, first.Disagrees = second.Stale, first.Disagrees || second.Disagrees
 		if pol.TrustBody {
 			first.Payment = second.Payment
 		}
@@ -110,14 +110,14 @@ func judge(p Payment, first Result, seen *Claim, ev Claim, pol Policy) Result {
 		contradicted = contradicts(&first.Payment, &second, &ev, seen)
 	}
 	switch {
-	case contradicted && (pol.Settle || onlyAttempts(second.Transitions) && before(&ev, seen.At)):
+	case contradicted && pol.Settle:
 		first.Stale = true
 		return first
 	case contradicted:
 		return Result{Payment: p, Need: NeedAgreement}
 	}
 	second.Transitions = append(first.Transitions, second.Transitions...)
-	second.Stale, second.Disagrees = false, first.Disagrees && second.Payment.Status == first.Payment.Status
+	second.Stale, second.Disagrees = false, second.Disagrees || first.Disagrees && second.Payment.Status == first.Payment.Status
 	return second
 }
 
@@ -136,13 +136,13 @@ func bell(ev Claim) Claim {
 
 // unanswered leaves out of an event what the snapshot answers: the opening of
 // a dispute that the gateway calls won or lost by now. The appeal of a dispute
-// that we already held as lost is no such thing, until the snapshot is newer.
+// that we already held as lost is no such thing.
 // A refund that succeeded and has failed since is booked there and back where
 // bodies are trusted; where they are not, the snapshot has the only word.
 func unanswered(held *Payment, ev, seen *Claim, pol Policy) []Fact {
 	left := make([]Fact, 0, len(ev.Facts))
 	for _, f := range ev.Facts {
-		if !(f.Kind == FactDispute && disputeAnswered(held, ev.timed(f), seen) ||
+		if !(f.Kind == FactDispute && disputeAnswered(held, &f, seen) ||
 			f.Kind == FactRefund && !pol.TrustBody && refundAnswered(&f, seen)) {
 			left = append(left, f)
 		}
@@ -159,18 +159,13 @@ func refundAnswered(f *Fact, seen *Claim) bool {
 	return false
 }
 
-func disputeAnswered(held *Payment, f Fact, seen *Claim) bool {
+func disputeAnswered(held *Payment, f *Fact, seen *Claim) bool {
 	for _, s := range seen.Facts {
 		if s.Kind != FactDispute || s.ID != f.ID || s.Dispute == f.Dispute {
 			continue
 		}
-		switch {
-		case s.Dispute == DisputeWon:
-			return true
-		case disputeRank(s.Dispute) < disputeRank(f.Dispute):
+		if disputeRank(s.Dispute) < disputeRank(f.Dispute) {
 			return false
-		case f.At.Before(seen.At):
-			return true
 		}
 		for _, d := range held.Details.Disputes {
 			if d.ID == f.ID && d.State == s.Dispute {
@@ -195,7 +190,7 @@ func answerable(n Need) bool {
 // have shown, had it been true when the gateway was asked.
 func contradicts(first *Payment, second *Result, ev, seen *Claim) bool {
 	if onlyAttempts(second.Transitions) {
-		return !agrees(second.Payment.Status, seen)
+		return statesStatus(seen) && !agrees(second.Payment.Status, seen)
 	}
 	return moneyUnseen(second, seen) || disputeUnseen(first, second, ev, seen)
 }
@@ -272,6 +267,16 @@ func agrees(s Status, c *Claim) bool {
 	return false
 }
 
+// statesStatus says whether a claim says anything of the status.
+func statesStatus(c *Claim) bool {
+	for _, f := range c.Facts {
+		if f.Kind == FactStatus {
+			return true
+		}
+	}
+	return false
+}
+
 // unpaid says whether a claim states a status before capture.
 func unpaid(c *Claim) bool {
 	for _, f := range c.Facts {
@@ -280,17 +285,6 @@ func unpaid(c *Claim) bool {
 		}
 	}
 	return false
-}
-
-// before says whether all that a claim says happened before a time. Without
-// times nothing is proven.
-func before(c *Claim, at time.Time) bool {
-	for _, f := range c.Facts {
-		if f = c.timed(f); f.At.IsZero() || !f.At.Before(at) {
-			return false
-		}
-	}
-	return true
 }
 
 func onlyAttempts(ts []Transition) bool {

@@ -32,7 +32,7 @@ SET at = EXCLUDED.at, provider = EXCLUDED.provider, account = EXCLUDED.account,
 		column(list, func(r Rejection) string { return storable(r.Account, maxText) }),
 		column(list, func(r Rejection) string { return storable(r.Reason, maxText) }),
 		column(list, func(r Rejection) *string { return orNull(storable(r.Detail, maxReason)) }),
-	}, func(pgx.Rows) error { return nil })
+	}, func() {}, func(pgx.Rows) error { return nil })
 	if err != nil {
 		return fmt.Errorf("record rejections: %w", err)
 	}

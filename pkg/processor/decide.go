@@ -115,23 +115,18 @@ func (p *Processor) judge(it *item, states map[settlement.Ref]*state) (settlemen
 	}
 	var steps []step
 	after := map[*state]payment.Payment{}
-	applied, stale := false, false
+	applied, stale, disagrees := false, false, false
 	take := func(s *state, r payment.Result) {
 		after[s] = r.Payment
 		steps = append(steps, step{s, r})
-		applied, stale = applied || r.Applied(), stale || r.Stale
+		applied, stale, disagrees = applied || r.Applied(), stale || r.Stale, disagrees || r.Disagrees
 	}
 	for _, c := range it.claims {
 		s := states[it.refOf(c)]
 		if _, ok := after[s]; !ok {
 			after[s] = s.now
 		}
-		if owner := s.owner(); owner != "" && after[s].Beneficiary == "" {
-			// What the application registered comes first, whatever an event
-			// or a lookup says of the owner.
-			take(s, payment.Apply(after[s], payment.Claim{GatewayID: c.GatewayID, Beneficiary: owner, Reason: event.TypeRegistered}))
-		}
-		r, v := p.resolve(it, c, after[s])
+		r, v := p.resolve(it, c, after[s], s.owner())
 		if v != nil {
 			return p.limited(it, *v), nil
 		}
@@ -155,11 +150,15 @@ func (p *Processor) judge(it *item, states map[settlement.Ref]*state) (settlemen
 		v.Outcome = event.OutcomeStale
 		v.Reason = "late: the payment has moved on"
 	}
+	if disagrees {
+		v.Reason = reasonDisagrees
+		p.metrics.disagreements.WithLabelValues(it.work.Event.Provider).Inc()
+	}
 	return v, nil
 }
 
 // resolve decides one claim against one payment, or says why it cannot now.
-func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment) (payment.Result, *settlement.Verdict) {
+func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, owner string) (payment.Result, *settlement.Verdict) {
 	ref := it.refOf(c)
 	a, asked := it.answers[ref]
 	if asked && a.snapshot == nil {
@@ -169,6 +168,7 @@ func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment) 
 		return payment.Result{}, it.parked("lookup_not_possible: this source has no lookup", time.Hour)
 	}
 	policy := it.policy
+	policy.Owner = owner
 	policy.Settle = it.work.State == event.StatusParked && it.now.Sub(it.work.Since) >= p.cfg.AgreeLimit
 	r, dropped := payment.Resolve(current, a.snapshot, c, policy)
 	unsure := r.Need != "" || r.Applied() || r.Doubt
@@ -190,6 +190,9 @@ func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment) 
 	return r, nil
 }
 
+// reasonDisagrees marks events for the list of reconciliation.
+const reasonDisagrees = "disagrees: the gateway's fee or status is not what was booked; nothing was changed"
+
 // needReason says in words what a parked event waits for.
 func needReason(n payment.Need) string {
 	words := map[payment.Need]string{
@@ -197,6 +200,11 @@ func needReason(n payment.Need) string {
 		payment.NeedRefundIDs:       "waits for the refunds by id",
 		payment.NeedDisputeAmount:   "waits for an event or a lookup that gives it",
 		payment.NeedCurrency:        "waits for an event or a lookup that gives it",
+		payment.NeedRefundAmount:    "waits for the refund's amount",
+		payment.NeedFeeAmount:       "waits for the fee's amount",
+		payment.NeedPaidAgain:       "money left after an undone receipt; waits for the next payment",
+		payment.NeedID:              "a refund, dispute, fee or undo has no id",
+		payment.NeedSamePayment:     "the claim names another payment",
 		payment.NeedAmountMatch:     "the amount differs from what was registered or captured",
 		payment.NeedCurrencyMatch:   "the currency differs from what was registered or seen",
 		payment.NeedWithinCaptured:  "refunds and chargebacks would exceed what was captured",

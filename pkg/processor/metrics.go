@@ -9,15 +9,16 @@ import (
 
 // Metrics mirror the outcomes. Labels are few and never free text.
 type Metrics struct {
-	outcomes *prometheus.CounterVec
-	lookups  *prometheus.CounterVec
-	lookupS  *prometheus.HistogramVec
-	toFinal  *prometheus.HistogramVec
-	batchN   prometheus.Histogram
-	batchS   prometheus.Histogram
-	reruns   prometheus.Counter
-	splits   prometheus.Counter
-	unknown  prometheus.Counter
+	outcomes      *prometheus.CounterVec
+	lookups       *prometheus.CounterVec
+	lookupS       *prometheus.HistogramVec
+	toFinal       *prometheus.HistogramVec
+	batchN        prometheus.Histogram
+	batchS        prometheus.Histogram
+	reruns        prometheus.Counter
+	disagreements *prometheus.CounterVec
+	splits        prometheus.Counter
+	unknown       prometheus.Counter
 }
 
 // NewMetrics registers the processor's metrics.
@@ -35,11 +36,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Events a batch.", Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
 		batchS: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "umavez_batch_seconds",
 			Help: "Duration of a batch, lookups included.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14)}),
+		disagreements: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "umavez_disagreements_total",
+			Help: "Events whose gateway calls a fee or a status otherwise than it was booked; their reason begins with disagrees."}, []string{"provider"}),
 		reruns:  prometheus.NewCounter(prometheus.CounterOpts{Name: "umavez_batch_reruns_total", Help: "Transactions run again after a deadlock or lock time-out."}),
 		splits:  prometheus.NewCounter(prometheus.CounterOpts{Name: "umavez_batch_splits_total", Help: "Batches split around an event that cannot be settled."}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{Name: "umavez_commits_unknown_total", Help: "Commits whose answer was lost."}),
 	}
-	reg.MustRegister(m.outcomes, m.lookups, m.lookupS, m.toFinal, m.batchN, m.batchS, m.reruns, m.splits, m.unknown)
+	reg.MustRegister(m.outcomes, m.lookups, m.lookupS, m.toFinal, m.batchN, m.batchS, m.reruns, m.splits, m.unknown, m.disagreements)
 	return m
 }
 

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var saleSeq atomic.Int64
+
+// newSale is a payment that no other test uses: R$ 100,10 with a fee of 3,10.
+func newSale(g *gateway) sale {
+	return sale{id: fmt.Sprintf("%se2e%06d", g.prefix, saleSeq.Add(1)), status: "created", amount: 10010, fee: 310}
+}
+
+// paid and refunded are the same sale later.
+func (s sale) paid() sale { s.status = "paid"; return s }
+
+func (s sale) failed() sale { s.status = "failed"; return s }
+
+func (s sale) refundedAll() sale { s.status, s.refunded = "refunded", s.amount; return s }
+
+// each runs a case for every gateway.
+func (w *testWorld) each(story func(w *testWorld, g *gateway)) {
+	for _, g := range gateways {
+		w.t.Run(g.name, func(t *testing.T) { story(w.in(t), g) })
+	}
+}
+
+// send sends a body as the gateway's plain account does.
+func (w *testWorld) send(g *gateway, body []byte) reply {
+	return w.post("/webhooks/"+g.name, g.sign(secretsOf(g, "default")[1], body), body)
+}
+
+// take sends a body that is to be taken.
+func (w *testWorld) take(g *gateway, body []byte) {
+	w.t.Helper()
+	if r := w.send(g, body); r.err != nil || r.status != 200 {
+		w.t.Errorf("%s answered %d %q %v, want 200", g.name, r.status, r.body, r.err)
+	}
+}
+
+// final waits until nothing about a payment is unfinished.
+func (w *testWorld) final(g *gateway, id string) {
+	w.t.Helper()
+	eventually(w.t, 20*time.Second, "everything about "+id+" is final", func() bool {
+		return queryOne[bool](w.t, w.db, `
+SELECT EXISTS (SELECT FROM events WHERE provider = $1 AND payment_ref = $2)
+   AND NOT EXISTS (SELECT FROM event_work w JOIN events e ON e.id = w.event_id WHERE e.provider = $1 AND e.payment_ref = $2)`, g.name, id)
+	})
+}
+
+// hurry makes what is parked due now, as time would.
+func (w *testWorld) hurry(g *gateway, id string) {
+	w.t.Helper()
+	if _, err := w.db.Pool.Exec(w.t.Context(), `
+UPDATE event_work w SET next_at = now() FROM events e WHERE e.id = w.event_id AND e.provider = $1 AND e.payment_ref = $2`, g.name, id); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// stored is a webhook event as users see it.
+type stored struct {
+	ID                         int64
+	Status, Outcome, Reason    string
+	Type, EventID, PaymentRef  string
+	Deliveries, Attempts       int64
+	Test                       bool
+	Body                       []byte
+	DedupeKey, Account, Secret string
+}
+
+const storedColumns = `
+SELECT v.id, v.status, COALESCE(v.outcome, ''), COALESCE(v.reason, ''), v.type, COALESCE(v.provider_event_id, ''), COALESCE(v.payment_ref, ''),
+       v.deliveries, v.attempts, v.test, b.body, v.dedupe_key, v.account, e.secret
+FROM webhook_events v JOIN events e ON e.id = v.id JOIN event_bodies b ON b.event_id = v.id `
+
+// about are the stored events of a payment in the order of receipt.
+func (w *testWorld) about(g *gateway, id string) []stored {
+	w.t.Helper()
+	return queryAll[stored](w.t, w.db, storedColumns+`WHERE v.provider = $1 AND v.payment_ref = $2 ORDER BY v.id`, g.name, id)
+}
+
+// withBody is the one stored event whose first body was exactly this.
+func (w *testWorld) withBody(g *gateway, body []byte) (stored, bool) {
+	w.t.Helper()
+	found := queryAll[stored](w.t, w.db, storedColumns+`WHERE v.provider = $1 AND e.body_sha256 = sha256($2) AND b.body = $2`, g.name, body)
+	if len(found) > 1 {
+		w.t.Errorf("%d events have one body", len(found))
+	}
+	if len(found) == 0 {
+		return stored{}, false
+	}
+	return found[0], true
+}
+
+func (w *testWorld) wantStored(g *gateway, body []byte) stored {
+	w.t.Helper()
+	e, ok := w.withBody(g, body)
+	if !ok {
+		w.t.Errorf("no event of %s has exactly these bytes: %.120q", g.name, body)
+	}
+	return e
+}
+
+// pay is a payment as users see it.
+type pay struct {
+	Status                              string
+	Captured, Refunded, Fee, Net        int64
+	Currency, Beneficiary, Reference    string
+	Version, Transitions, Domain, Count int64
+}
+
+func (w *testWorld) payment(g *gateway, id string) (p pay) {
+	w.t.Helper()
+	all := queryAll[pay](w.t, w.db, `
+SELECT status, COALESCE(captured, 0), refunded, fee, net, COALESCE(currency, ''), COALESCE(beneficiary, ''), COALESCE(reference, ''), version,
+       (SELECT count(*) FROM payment_transitions t WHERE t.payment_id = p.id), (SELECT count(*) FROM outbox o WHERE o.payment_id = p.id), count(*) OVER ()
+FROM payments p WHERE provider = $1 AND gateway_id = $2`, g.name, id)
+	if len(all) != 1 {
+		w.t.Fatalf("%d payments %s %s", len(all), g.name, id)
+	}
+	return all[0]
+}
+
+// ledger are the entries of a payment, "kind amount", sorted.
+func (w *testWorld) ledger(g *gateway, id string) string {
+	w.t.Helper()
+	type line struct{ Text string }
+	var all []string
+	for _, l := range queryAll[line](w.t, w.db, `
+SELECT l.kind || ' ' || l.amount FROM ledger_entries l JOIN payments p ON p.id = l.payment_id WHERE p.provider = $1 AND p.gateway_id = $2`, g.name, id) {
+		all = append(all, l.Text)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// credited is the ledger of a sale that was paid, and refunded that of one
+// that was refunded wholly.
+func (s sale) credited() string { return fmt.Sprintf("capture %d, fee %d", s.amount, s.fee) }
+
+func (s sale) returned() string {
+	return fmt.Sprintf("capture %d, fee %d, refund %d", s.amount, s.fee, s.amount)
+}
+
+func (w *testWorld) wantLedger(g *gateway, id, want string) {
+	w.t.Helper()
+	if got := w.ledger(g, id); got != want {
+		w.t.Errorf("ledger of %s: %q, want %q", id, got, want)
+	}
+}
+
+// wantCredited waits, and wants a sale credited once, to its owner.
+func (w *testWorld) wantCredited(g *gateway, s sale) {
+	w.t.Helper()
+	w.final(g, s.id)
+	w.wantLedger(g, s.id, s.credited())
+	p := w.payment(g, s.id)
+	if p.Status != "paid" || p.Captured != s.amount || p.Fee != s.fee || p.Currency != "BRL" || p.Beneficiary != owner || p.Reference != s.reference() {
+		w.t.Errorf("payment %s is %+v", s.id, p)
+	}
+}
