@@ -15,6 +15,10 @@ import (
 // invariant.
 func (w *world) check(ctx context.Context, sim *gatewaysim.Sim, storm gatewaysim.Report) (*Report, error) {
 	r := newReport(storm)
+	r.PeakMiB = map[string]float64{"ingest": w.ingest.peakMiB(), "processor": w.processors[1].peakMiB()}
+	if w.broker != nil {
+		r.PeakMiB["broker"] = w.broker.peakMiB()
+	}
 	c := comparison{ctx: ctx, db: w.db, r: r}
 	c.payments(sim)
 	c.balances(sim)

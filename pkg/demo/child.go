@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -62,6 +63,25 @@ func (c *child) exited() bool {
 	default:
 		return false
 	}
+}
+
+// peakMiB is the most memory that the process has had resident, in MiB; 0
+// where the system does not tell.
+func (c *child) peakMiB() float64 {
+	if c == nil || c.exited() {
+		return 0
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib float64
+		if _, err := fmt.Sscanf(line, "VmHWM: %f kB", &kib); err == nil {
+			return kib / 1024
+		}
+	}
+	return 0
 }
 
 // kill ends the process without notice.

@@ -49,6 +49,8 @@ type Report struct {
 	SettleSeconds   float64 `json:"settle_seconds"`
 	TotalSeconds    float64 `json:"total_seconds"`
 
+	PeakMiB map[string]float64 `json:"peak_resident_mib"` // of each process, as far as the system tells
+
 	Mismatches  int                    `json:"mismatches"`
 	Differences []string               `json:"differences,omitempty"` // the first ones
 	Violations  int64                  `json:"violations"`
@@ -120,6 +122,9 @@ func (r *Report) table(out io.Writer) {
 	line(r.Sweeps, "sweeps")
 	line(r.Reconciled, "payments asked about once more, for the webhooks that never came")
 	line(r.Transitions, "transitions, %d ledger entries, %d domain events relayed", r.LedgerEntries, r.Relayed)
+	for _, name := range slices.Sorted(maps.Keys(r.PeakMiB)) {
+		line(fmt.Sprintf("%.0f MiB", r.PeakMiB[name]), "resident at most, %s", name)
+	}
 	head("WHAT IS TRUE NOW")
 	for _, s := range slices.Sorted(maps.Keys(r.Statuses)) {
 		line(r.Statuses[s], "%s", "payments "+s)
