@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
 	"github.com/umavez/umavez/pkg/app"
@@ -91,12 +90,15 @@ func startWorld(ctx context.Context, cfg Config, sim *gatewaysim.Sim) (w *world,
 
 // ownSchema points DATABASE_URL at an empty schema of the demo's own.
 func ownSchema(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
+	db, err := postgres.Open(ctx, postgres.Config{DatabaseURL: os.Getenv("DATABASE_URL"), MaxConns: 1})
 	if err != nil {
-		return errors.New("demo: cannot connect to DATABASE_URL")
+		return err
 	}
-	defer conn.Close(ctx) //nolint:errcheck // a short connection
-	if _, err := conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+schemaName+" CASCADE; CREATE SCHEMA "+schemaName); err != nil {
+	defer db.Close()
+	if err := db.Ping(ctx); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	if _, err := db.Pool.Exec(ctx, "DROP SCHEMA IF EXISTS "+schemaName+" CASCADE; CREATE SCHEMA "+schemaName); err != nil {
 		return fmt.Errorf("demo: prepare the schema %s: %w", schemaName, err)
 	}
 	u, err := url.Parse(os.Getenv("DATABASE_URL"))

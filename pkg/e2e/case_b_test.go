@@ -1,27 +1,32 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestCase_B1_FiftyCopiesAtOnceOverTwoIngestsAreCreditedOnce(t *testing.T) {
-	w := inWorld(t)
-	w.each(func(w *testWorld, g *gateway) {
+	inWorld(t).each(func(w *testWorld, g *gateway) {
 		s := newSale(g).paid()
 		w.api.says(g, "default", s)
 		body := g.body(newHook("paid", "evt_"+s.id, s))
-		var wg sync.WaitGroup
-		go_ := make(chan struct{})
 		replies := make([]reply, 50)
+		begin := make(chan struct{})
+		var wg sync.WaitGroup
 		for i := range replies {
 			wg.Go(func() {
-				<-go_
+				<-begin
 				replies[i] = w.send(g, body)
 			})
 		}
-		close(go_)
+		close(begin)
 		wg.Wait()
 		for i, r := range replies {
 			if r.err != nil || r.status != 200 {
@@ -31,7 +36,166 @@ func TestCase_B1_FiftyCopiesAtOnceOverTwoIngestsAreCreditedOnce(t *testing.T) {
 		w.wantCredited(g, s)
 		events := w.about(g, s.id)
 		if len(events) != 1 || events[0].Deliveries != 50 || events[0].Outcome != "applied" {
-			w.t.Errorf("stored as %d events: %+v", len(events), fmt.Sprintf("%.300v", events))
+			w.t.Errorf("stored as %d events: %.300v", len(events), events)
+		}
+	})
+}
+
+func TestCase_B9_TwoNotificationsOfOneCaptureCreditOnceWhileTheFirstIsUnderWay(t *testing.T) {
+	inWorld(t).each(func(w *testWorld, g *gateway) {
+		s := newSale(g).paid()
+		w.api.says(g, "default", s)
+		w.api.slow(g, s.id, 400*time.Millisecond)
+		w.take(g, g.body(newHook("paid", "evt_1"+s.id, s)))
+		eventually(w.t, 5*time.Second, "the first is under way", func() bool { return w.api.questions(g, s.id) > 0 })
+		w.take(g, g.body(newHook("again", "evt_2"+s.id, s)))
+		w.take(g, g.body(newHook("paid", "evt_1"+s.id, s)))
+		w.wantCredited(g, s)
+		events := w.about(g, s.id)
+		applied := 0
+		for _, e := range events {
+			if e.Outcome == "applied" {
+				applied++
+			}
+		}
+		if len(events) != 2 || applied != 1 || events[0].Deliveries != 2 {
+			w.t.Errorf("two notifications ended as %.400v", events)
+		}
+	})
+}
+
+func TestCase_B13_OneEventWithSlightlyDifferentBodiesIsOneEvent(t *testing.T) {
+	inWorld(t).each(func(w *testWorld, g *gateway) {
+		s := newSale(g).paid()
+		w.api.says(g, "default", s)
+		first := g.body(newHook("paid", "evt_"+s.id, s))
+		second := bytes.Replace(first, []byte(`"description":`), []byte(`"invoice_number":"NF-1","description":`), 1)
+		if bytes.Equal(first, second) {
+			w.t.Fatal("the bodies do not differ")
+		}
+		w.take(g, first)
+		w.take(g, second)
+		w.take(g, second)
+		w.wantCredited(g, s)
+		events := w.about(g, s.id)
+		if len(events) != 1 || events[0].Deliveries != 3 || !bytes.Equal(events[0].Body, first) {
+			w.t.Errorf("stored as %.400v", events)
+		}
+		if n := queryOne[int](w.t, w.db, `SELECT cardinality(differing) FROM event_redeliveries WHERE event_id = $1`, events[0].ID); n != 1 {
+			w.t.Errorf("%d differing bodies are remembered, want 1", n)
+		}
+	})
+}
+
+func TestCase_B15_AnEventThatSaysNothingOfItselfIsDecidedByTheLookup(t *testing.T) {
+	inWorld(t).each(func(w *testWorld, g *gateway) {
+		s := newSale(g).paid()
+		w.api.says(g, "default", s)
+		w.take(g, g.body(newHook("look", "evt_"+s.id, s)))
+		w.wantCredited(g, s)
+		if n := w.api.questions(g, s.id); n == 0 {
+			w.t.Error("the gateway was not asked")
+		}
+	})
+}
+
+func TestCase_B17_ADuplicateMovesACounterAndNothingElse(t *testing.T) {
+	inWorld(t).each(func(w *testWorld, g *gateway) {
+		s := newSale(g).paid()
+		w.api.says(g, "default", s)
+		body := g.body(newHook("paid", "evt_"+s.id, s))
+		w.take(g, body)
+		w.wantCredited(g, s)
+		row := func() string {
+			return queryOne[string](w.t, w.db, `
+SELECT row(v.id, v.status, v.outcome, v.reason, v.attempts, v.last_error, v.received_at, v.processed_at)::text || row(p.*)::text || r.n
+FROM webhook_events v JOIN payments p ON p.provider = v.provider AND p.gateway_id = v.payment_ref,
+     LATERAL (SELECT count(*) AS n FROM event_results r WHERE r.event_id = v.id) r
+WHERE v.provider = $1 AND v.payment_ref = $2`, g.name, s.id)
+		}
+		before := row()
+		w.take(g, body)
+		w.take(g, body)
+		w.final(g, s.id)
+		if diff := cmp.Diff(before, row()); diff != "" {
+			w.t.Errorf("a duplicate changed more than a counter:\n%s", diff)
+		}
+		if e := w.about(g, s.id); len(e) != 1 || e[0].Deliveries != 3 {
+			w.t.Errorf("deliveries: %.300v", e)
+		}
+	})
+}
+
+func TestCase_B18_AnEventWhoseFirstProcessingMetA503IsProcessed(t *testing.T) {
+	inWorld(t).each(func(w *testWorld, g *gateway) {
+		s := newSale(g).paid()
+		w.api.says(g, "default", s)
+		w.api.fail(g, s.id, http.StatusServiceUnavailable)
+		body := g.body(newHook("paid", "evt_"+s.id, s))
+		w.take(g, body)
+		eventually(w.t, 10*time.Second, "the event is parked", func() bool {
+			e := w.about(g, s.id)
+			return len(e) == 1 && e[0].Status == "parked" && strings.HasPrefix(e[0].Reason, "lookup_unavailable")
+		})
+		w.wantLedger(g, s.id, "")
+		w.api.fail(g, s.id, 0)
+		w.take(g, body) // the gateway sends it again: a duplicate, and no reason to forget it
+		w.hurry(g, s.id)
+		w.wantCredited(g, s)
+		if e := w.about(g, s.id); len(e) != 1 || e[0].Outcome != "applied" || e[0].Deliveries != 2 || e[0].Attempts != 0 {
+			w.t.Errorf("ended as %.300v", e)
+		}
+	})
+}
+
+func TestCase_B21_TheSameIdsAtAllGatewaysAndAccountsAreEventsAndPaymentsOfTheirOwn(t *testing.T) {
+	w := inWorld(t)
+	s := sale{id: "same_e2e_1", status: "paid", amount: 10010, fee: 310}
+	for _, g := range gateways {
+		for _, account := range accounts {
+			w.api.says(g, account, s)
+			body := g.body(newHook("paid", "evt_same_1", s))
+			r := w.post("/webhooks/"+g.name+"/"+account, g.sign(secretsOf(g, account)[0], body), body)
+			if r.status != 200 {
+				t.Errorf("%s/%s: %d %q", g.name, account, r.status, r.body)
+			}
+		}
+	}
+	for _, g := range gateways {
+		w.final(g, s.id)
+		for _, account := range accounts {
+			got := queryOne[string](t, w.db, `
+SELECT string_agg(l.kind || ' ' || l.amount || ' ' || l.debit_account, ', ' ORDER BY l.kind) FROM payments p JOIN ledger_entries l ON l.payment_id = p.id
+WHERE p.provider = $1 AND p.account = $2 AND p.gateway_id = $3`, g.name, account, s.id)
+			if want := fmt.Sprintf("capture 10010 gateway:%s:%s, fee 310 beneficiary:%s", g.name, account, owner); got != want {
+				t.Errorf("%s/%s booked %q, want %q", g.name, account, got, want)
+			}
+		}
+	}
+	if n := queryOne[int](t, w.db, `SELECT count(*) FROM events WHERE payment_ref = $1`, s.id); n != 6 {
+		t.Errorf("%d events, want 6", n)
+	}
+}
+
+func TestCase_B23_AnAPIThatStillSaysPaidAfterARefundCreditsNothingTwice(t *testing.T) {
+	inWorld(t).each(func(w *testWorld, g *gateway) {
+		s := newSale(g)
+		w.api.says(g, "default", s.paid())
+		w.take(g, g.body(newHook("paid", "evt_1"+s.id, s.paid())))
+		w.wantCredited(g, s.paid())
+		// Stripe's intent stays "succeeded" for ever; of the others the refund
+		// shows in the status.
+		w.api.says(g, "default", s.refundedAll())
+		w.take(g, g.body(newHook("refunded", "evt_2"+s.id, s.refundedAll())))
+		w.final(g, s.id)
+		w.wantLedger(g, s.id, s.returned())
+		for _, kind := range []string{"look", "again"} {
+			w.take(g, g.body(newHook(kind, "evt_3"+kind+s.id, s.refundedAll())))
+			w.final(g, s.id)
+			w.wantLedger(g, s.id, s.returned())
+			if p := w.payment(g, s.id); p.Status != "refunded" || p.Domain != p.Transitions {
+				w.t.Errorf("after %s the payment is %+v", kind, p)
+			}
 		}
 	})
 }

@@ -16,8 +16,10 @@ import (
 // stops are the signals by which an orchestrator or a person ends a process.
 var stops = []os.Signal{syscall.SIGTERM, os.Interrupt}
 
-// A request is in hand from the moment that its headers have arrived, whether
-// it still sends its body or waits for its commit.
+// A request is in hand from the moment that the server has read its head,
+// whether it still sends its body or waits for its commit. One whose head
+// comes later is closed without an answer, by net/http: SHUTDOWN_DELAY is for
+// those, see the next test.
 func TestAnIngestThatIsStoppedAnswersEveryRequestInHand(t *testing.T) {
 	for _, signal := range stops {
 		t.Run(signal.String(), func(t *testing.T) {

@@ -32,7 +32,8 @@ type sale struct {
 	status        string // created, failed, paid, refunded
 	amount, fee   int64
 	refunded      int64
-	withoutFields bool // in bodies: no reference, no amounts but those needed
+	withoutFields bool   // in bodies: no reference, no amounts but those needed
+	rawAmount     string // what PagPolar's API gives as the amount instead
 }
 
 // hook is one webhook about a sale.
@@ -172,7 +173,11 @@ var pagpolarGateway = gateway{
 			return fmt.Sprintf(`{"data":[{"id":"rf_%s","amount":%d,"status":"DONE"}]}`, s.id, s.refunded)
 		}
 		word := map[string]string{"created": "PENDING", "failed": "REFUSED", "paid": "PAID", "refunded": "REFUNDED"}[s.status]
-		return fmt.Sprintf(`{"id":"%s","status":"%s","amount":%d,"fee":%d,"reference":"%s"}`, s.id, word, s.amount, s.fee, s.reference())
+		amount := s.rawAmount
+		if amount == "" {
+			amount = strconv.FormatInt(s.amount, 10)
+		}
+		return fmt.Sprintf(`{"id":"%s","status":"%s","amount":%s,"fee":%d,"reference":"%s"}`, s.id, word, amount, s.fee, s.reference())
 	},
 }
 

@@ -47,7 +47,8 @@ func head(path string, h http.Header, more ...string) string {
 	return b.String() + "\r\n"
 }
 
-// beginRaw sends the head and half of the body of an authentic request.
+// beginRaw sends the head of an authentic request, waits until the server asks
+// for the body, which proves that the request is in its hands, and sends half.
 func beginRaw(t testing.TB, addr string, sim *gatewaysim.Sim, source string, body []byte) *rawRequest {
 	t.Helper()
 	header, path, ok := sim.Sign(source, body, time.Now())
@@ -55,15 +56,25 @@ func beginRaw(t testing.TB, addr string, sim *gatewaysim.Sim, source string, bod
 		t.Fatalf("no source %s", source)
 	}
 	r := &rawRequest{t: t, conn: dialRaw(t, addr), rest: body[len(body)/2:]}
-	r.write([]byte(head(path, header, fmt.Sprintf("Content-Length: %d", len(body)))))
+	r.write([]byte(head(path, header, fmt.Sprintf("Content-Length: %d", len(body)), "Expect: 100-continue")))
+	const goOn = "HTTP/1.1 100 Continue\r\n\r\n"
+	asked := make([]byte, len(goOn))
+	if _, err := io.ReadFull(r.conn, asked); err != nil || string(asked) != goOn {
+		t.Fatalf("the server did not ask for the body: %q %v", asked, err)
+	}
 	r.write(body[:len(body)/2])
 	return r
 }
 
 func (r *rawRequest) write(b []byte) {
 	r.t.Helper()
-	if _, err := r.conn.Write(b); err != nil {
-		r.t.Errorf("write: %v", err)
+	writeRaw(r.t, r.conn, b)
+}
+
+func writeRaw(t testing.TB, conn net.Conn, b []byte) {
+	t.Helper()
+	if _, err := conn.Write(b); err != nil {
+		t.Errorf("write: %v", err)
 	}
 }
 

@@ -32,6 +32,9 @@ func TestAStormOverTwoIngestsAndThreeProcessorsEndsInTheTruth(t *testing.T) {
 	s.settle(30 * time.Second)
 	s.reconcile(20 * time.Second)
 	compare(t, s.db, sim, report)
+	if out, errs, code := run(t, "umavez", s.env, "verify"); code != 0 {
+		t.Errorf("umavez verify: code %d\n%s%s", code, out, errs)
+	}
 	for _, p := range s.ingests {
 		if p.metric("umavez_ingest_events_total") == 0 {
 			t.Errorf("%s took nothing: the storm was not split", p.name)

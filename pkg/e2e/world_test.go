@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/umavez/umavez/pkg/app"
+	"github.com/umavez/umavez/pkg/gatewaysim"
 	"github.com/umavez/umavez/pkg/postgres"
 	"github.com/umavez/umavez/pkg/postgres/postgrestest"
 	"github.com/umavez/umavez/pkg/queue"
@@ -102,6 +104,14 @@ func (l *longLived) end() {
 func ownWorld(t *testing.T, changes map[string]string) *testWorld {
 	t.Helper()
 	return &testWorld{world: newWorld(t, changes), t: t}
+}
+
+// ownWorldOf starts a world for one test, with the gateways of a simulator.
+func ownWorldOf(t *testing.T, sim *gatewaysim.Sim) *testWorld {
+	t.Helper()
+	server := httptest.NewServer(sim.APIHandler())
+	t.Cleanup(server.Close)
+	return ownWorld(t, sim.Settings(server.URL))
 }
 
 // settingsMu guards the environment: worlds read it while they start.

@@ -21,6 +21,7 @@ var (
 	answerMethod    = provider.Answer{Status: http.StatusMethodNotAllowed, Body: "method not allowed\n"}
 	answerTooLarge  = provider.Answer{Status: http.StatusRequestEntityTooLarge, Body: "body too large\n"}
 	answerTooSlow   = provider.Answer{Status: http.StatusRequestTimeout, Body: "request too slow\n"}
+	answerEmpty     = provider.Answer{Status: http.StatusBadRequest, Body: "empty body\n"}
 	answerMalformed = provider.Answer{Status: http.StatusBadRequest, Body: "malformed request\n"}
 	answerEncoding  = provider.Answer{Status: http.StatusUnsupportedMediaType, Body: "unsupported content encoding\n"}
 	answerLater     = provider.Answer{Status: http.StatusServiceUnavailable, Body: "try again later\n"}
@@ -97,6 +98,15 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 		in.rejections.add(src, reason, len(sent))
 		in.log.Warn("webhook.rejected", zap.String("provider", src.name), zap.String("account", src.account), zap.String("reason", string(reason)))
 		in.answer(w, src.name, orStatus(src.Traits().Unauthorized, http.StatusUnauthorized))
+		return
+	}
+	if len(sent) == 0 {
+		// No gateway sends an event without a body: something on the way lost
+		// it. Success would lose the event; a refusal brings it again.
+		w.Header().Set("Connection", "close")
+		in.metrics.rejected.WithLabelValues(src.name, "empty_body").Inc()
+		in.log.Warn("webhook.empty", zap.String("provider", src.name), zap.String("account", src.account))
+		in.answer(w, src.name, answerEmpty)
 		return
 	}
 	arrivals, failed := arrivalsOf(src, req, secret, in.config.EventsPerRequest)

@@ -89,12 +89,7 @@ func (r *rejections) add(src source, reason provider.Reason, bodyBytes int) {
 }
 
 func (r *rejections) write() {
-	r.mu.Lock()
-	groups := r.groups
-	if len(groups) > 0 {
-		r.groups = map[rejectionGroup]*rejectionCount{}
-	}
-	r.mu.Unlock()
+	groups := r.taken()
 	if len(groups) == 0 {
 		return
 	}
@@ -108,6 +103,19 @@ func (r *rejections) write() {
 		r.metrics.unrecorded.Add(float64(len(list)))
 		r.log.Warn("rejections.unrecorded", zap.Int("groups", len(list)), zap.Error(err))
 	}
+}
+
+// taken empties the gathering and returns what was in it; a map that others
+// still write to never leaves the lock.
+func (r *rejections) taken() map[rejectionGroup]*rejectionCount {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.groups) == 0 {
+		return nil
+	}
+	groups := r.groups
+	r.groups = map[rejectionGroup]*rejectionCount{}
+	return groups
 }
 
 func (c *rejectionCount) detail() string {

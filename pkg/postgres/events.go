@@ -79,7 +79,7 @@ func (db *DB) InsertEvents(ctx context.Context, arrivals []event.Arrival) ([]eve
 		return stored, nil
 	}
 	firsts, rest := splitRepeats(arrivals)
-	fresh, err := db.insertNew(ctx, arrivals, firsts)
+	fresh, again, err := db.insertNew(ctx, arrivals, firsts)
 	if err != nil {
 		return stored, fmt.Errorf("insert events: %w", err)
 	}
@@ -88,6 +88,9 @@ func (db *DB) InsertEvents(ctx context.Context, arrivals []event.Arrival) ([]eve
 		if id, ok := fresh[keyOf(&arrivals[i])]; ok {
 			stored[i] = event.Stored{ID: id, New: true, Publish: arrivals[i].Settle == ""}
 		} else {
+			// After a try whose answer was lost, what looks like a duplicate
+			// may be ours, stored a moment ago and announced by nobody.
+			stored[i].Publish = again && arrivals[i].Settle == ""
 			repeats = append(repeats, i)
 		}
 	}
@@ -124,11 +127,13 @@ func splitRepeats(arrivals []event.Arrival) (firsts, rest []int) {
 }
 
 // insertNew stores the arrivals at the given indices and returns the ids of
-// those that were new, by key: RETURNING promises no order.
-func (db *DB) insertNew(ctx context.Context, arrivals []event.Arrival, indices []int) (map[key]int64, error) {
-	fresh := make(map[key]int64, len(indices))
-	begin := func() { clear(fresh) }
-	err := db.autocommitted(ctx, insertEvents, insertArgs(arrivals, indices), begin, func(rows pgx.Rows) error {
+// those that were new, by key: RETURNING promises no order. again says that
+// it took more than one try.
+func (db *DB) insertNew(ctx context.Context, arrivals []event.Arrival, indices []int) (fresh map[key]int64, again bool, err error) {
+	fresh = make(map[key]int64, len(indices))
+	tries := 0
+	begin := func() { clear(fresh); tries++ }
+	err = db.autocommitted(ctx, insertEvents, insertArgs(arrivals, indices), begin, func(rows pgx.Rows) error {
 		var id int64
 		var k key
 		if err := rows.Scan(&id, &k.provider, &k.account, &k.dedupe); err != nil {
@@ -140,7 +145,7 @@ func (db *DB) insertNew(ctx context.Context, arrivals []event.Arrival, indices [
 	if err == nil {
 		err = db.at("events_inserted")
 	}
-	return fresh, err
+	return fresh, tries > 1, err
 }
 
 func insertArgs(arrivals []event.Arrival, indices []int) []any {

@@ -139,7 +139,7 @@ var (
 	ErrUnknownOutcome = settlement.ErrUnknownOutcome
 	ErrUnavailable    = settlement.ErrUnavailable
 	// ErrRefusedRow: the data itself was refused (a constraint, a value out
-	// of range); running it again gives the same answer.
+	// of range or too large); running it again gives the same answer.
 	ErrRefusedRow = errors.New("database refused the data")
 )
 
@@ -160,7 +160,7 @@ func classify(err error) error {
 		switch {
 		case pe.Code == "40P01" || pe.Code == "40001" || pe.Code == "55P03":
 			return fmt.Errorf("%w: %w", ErrRetry, short)
-		case pe.Code[:2] == "23" || pe.Code[:2] == "22":
+		case pe.Code[:2] == "23" || pe.Code[:2] == "22" || pe.Code[:2] == "54":
 			return fmt.Errorf("%w: %w", ErrRefusedRow, short)
 		case pe.Code[:2] == "57" || pe.Code[:2] == "53" || pe.Code[:2] == "08":
 			return fmt.Errorf("%w: %w", ErrUnavailable, short)

@@ -44,8 +44,6 @@ func statementError(err error) error {
 	}
 	var pe *pgconn.PgError
 	switch {
-	case errors.As(err, &pe) && pe.Code[:2] == "54": // an index row that is too large, and the like
-		return fmt.Errorf("%w: SQLSTATE %s", ErrRefusedRow, pe.Code)
 	case errors.As(err, &pe) && pe.Code[:3] == "57P": // the server is going away, or not yet here
 		return fmt.Errorf("%w: %w", errBroken, classify(err))
 	case errors.As(err, &pe):

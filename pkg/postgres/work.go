@@ -81,11 +81,5 @@ RETURNING attempts`, eventID, clip(lastError), backoff)
 	return tag.RowsAffected() > 0, nil
 }
 
-// clip keeps a reason short enough for a table and a log line.
-func clip(s string) string {
-	const most = 300
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
-}
+// clip keeps a reason storable, and short enough for a table and a log line.
+func clip(s string) string { return storable(s, 300) }
