@@ -87,6 +87,13 @@ func Key(kind string, parts ...string) string {
 	return kind + "/sha256:" + hex.EncodeToString(sum[:])
 }
 
+// BodyKey is the dedupe key of a message that says no usable name of its own:
+// the hash of its bytes.
+func BodyKey(body []byte) string {
+	sum := sha256.Sum256(body)
+	return Key("body", hex.EncodeToString(sum[:]))
+}
+
 func printable(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] > 0x7e {

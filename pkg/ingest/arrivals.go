@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"unicode"
 	"unicode/utf8"
@@ -58,12 +57,7 @@ func parse(src source, r provider.Request) (messages []provider.Message, failed 
 
 // whole is the request as one message, keyed by the hash of its bytes.
 func whole(r provider.Request, d provider.Disposition, reason string) provider.Message {
-	return provider.Message{DedupeKey: bodyKey(r.Body), Body: r.Body, Disposition: d, Reason: reason}
-}
-
-func bodyKey(body []byte) string {
-	sum := sha256.Sum256(body)
-	return event.Key("body", hex.EncodeToString(sum[:]))
+	return provider.Message{DedupeKey: event.BodyKey(r.Body), Body: r.Body, Disposition: d, Reason: reason}
 }
 
 func arrivalOf(src source, m *provider.Message, request []byte, secret string, headers []event.Header) event.Arrival {
@@ -103,7 +97,7 @@ func arrivalOf(src source, m *provider.Message, request []byte, secret string, h
 // no key is empty, unprintable or too long for its index.
 func storableKey(k string, body []byte) string {
 	if k == "" {
-		return bodyKey(body)
+		return event.BodyKey(body)
 	}
 	if len(k) > 255 {
 		return event.Key("key", k)

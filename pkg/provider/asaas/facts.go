@@ -39,7 +39,7 @@ func (p *Provider) Facts(e *event.Event) ([]payment.Claim, error) {
 		return nil, err
 	}
 	r, known := rules[string(env.Event)]
-	if !known || r.stage == stageViewed || isEmpty(env.Payment) {
+	if !known || r.stage == stageViewed || provider.Empty(env.Payment) {
 		return nil, nil
 	}
 	var c charge

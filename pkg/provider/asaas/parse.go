@@ -1,9 +1,6 @@
 package asaas
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 	"time"
 
@@ -25,15 +22,15 @@ type envelope struct {
 func (p *Provider) Parse(r provider.Request) []provider.Message {
 	var env envelope
 	if err := provider.Decode(r.Body, &env); err != nil {
-		return quarantine(r.Body, "", provider.ReasonUnreadable+": "+err.Error())
+		return provider.Quarantined(r.Body, "", provider.ReasonUnreadable+": "+err.Error())
 	}
 	switch {
 	case env.Event == "":
-		return quarantine(r.Body, "", provider.ReasonUnreadable+": event is missing")
+		return provider.Quarantined(r.Body, "", provider.ReasonUnreadable+": event is missing")
 	case !env.Event.Clean():
-		return quarantine(r.Body, "", provider.ReasonUnreadable+": event is not a clean word")
+		return provider.Quarantined(r.Body, "", provider.ReasonUnreadable+": event is not a clean word")
 	case !env.ID.Clean():
-		return quarantine(r.Body, string(env.Event), provider.ReasonUnreadable+": id is not a clean identifier")
+		return provider.Quarantined(r.Body, string(env.Event), provider.ReasonUnreadable+": id is not a clean identifier")
 	}
 	m := provider.Message{
 		ProviderEventID: string(env.ID), Type: string(env.Event), OccurredAt: localTime(env.DateCreated),
@@ -42,17 +39,17 @@ func (p *Provider) Parse(r provider.Request) []provider.Message {
 	if !strings.HasPrefix(m.Type, "PAYMENT_") {
 		return []provider.Message{settle(m, provider.ReasonInformational, env, r.Body)}
 	}
-	if isEmpty(env.Payment) {
+	if provider.Empty(env.Payment) {
 		return []provider.Message{settle(m, provider.ReasonEmptyData, env, r.Body)}
 	}
 	var pay struct {
 		ID provider.Text `json:"id"`
 	}
 	if err := provider.Decode(env.Payment, &pay); err != nil {
-		return quarantine(r.Body, m.Type, provider.ReasonUnreadable+": payment: "+err.Error())
+		return provider.Quarantined(r.Body, m.Type, provider.ReasonUnreadable+": payment: "+err.Error())
 	}
 	if pay.ID == "" || !pay.ID.Clean() {
-		return quarantine(r.Body, m.Type, provider.ReasonUnreadable+": payment.id is missing or not a clean identifier")
+		return provider.Quarantined(r.Body, m.Type, provider.ReasonUnreadable+": payment.id is missing or not a clean identifier")
 	}
 	m.PaymentRef = string(pay.ID)
 	switch rule, known := rules[m.Type]; {
@@ -82,29 +79,7 @@ func dedupeKey(env envelope, paymentRef string, body []byte) string {
 	case paymentRef != "" && env.DateCreated != "":
 		return event.Key("fallback", string(env.Event), paymentRef, string(env.DateCreated))
 	}
-	return bodyKey(body)
-}
-
-func bodyKey(body []byte) string {
-	sum := sha256.Sum256(body)
-	return event.Key("body", hex.EncodeToString(sum[:]))
-}
-
-func quarantine(body []byte, eventType, reason string) []provider.Message {
-	return []provider.Message{{
-		DedupeKey: bodyKey(body), Type: eventType, Body: body,
-		Disposition: provider.Quarantine, Reason: reason,
-	}}
-}
-
-// isEmpty says whether a resource is absent, null, {} or [].
-func isEmpty(v jsontext.Value) bool {
-	t := bytes.TrimSpace(v)
-	if len(t) == 0 || string(t) == "null" {
-		return true
-	}
-	first, last := t[0], t[len(t)-1]
-	return (first == '{' && last == '}' || first == '[' && last == ']') && len(bytes.TrimSpace(t[1:len(t)-1])) == 0
+	return event.BodyKey(body)
 }
 
 // saoPaulo is the zone that Asaas's times are in: they carry none, and Brazil

@@ -14,7 +14,6 @@
 package asaas
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"strings"
@@ -44,10 +43,10 @@ const (
 
 // Provider is one Asaas account. It is safe for concurrent use.
 type Provider struct {
-	src     provider.Source
-	digests [][sha256.Size]byte // of the access tokens, in their order
-	base    string
-	agent   string
+	src    provider.Source
+	tokens provider.Tokens
+	base   string
+	agent  string
 }
 
 // New builds the provider of one source, or says what is wrong with its
@@ -57,12 +56,12 @@ func New(src provider.Source) (provider.Provider, error) {
 	if err := src.CheckSecrets(minTokenLen); err != nil {
 		return nil, err
 	}
-	p := &Provider{src: src, base: src.APIBase, agent: src.Value("USER_AGENT", "umavez")}
+	p := &Provider{src: src, base: src.APIBase, agent: src.Value("USER_AGENT", "umavez"),
+		tokens: provider.NewTokens("", src.WebhookSecrets)}
 	for i, s := range src.WebhookSecrets {
 		if complaint := badToken(s.Reveal()); complaint != "" {
 			return nil, fmt.Errorf("source %s: entry %d of %s %s", src.Name(), i+1, src.Variable("WEBHOOK_SECRETS"), complaint)
 		}
-		p.digests = append(p.digests, sha256.Sum256([]byte(s.Reveal())))
 	}
 	if strings.ContainsFunc(p.agent, unicode.IsControl) {
 		return nil, fmt.Errorf("source %s: %s contains a control character", src.Name(), src.Variable("USER_AGENT"))

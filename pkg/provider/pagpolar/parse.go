@@ -1,9 +1,6 @@
 package pagpolar
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 	"time"
 
@@ -35,10 +32,10 @@ type envelope struct {
 func (p *Provider) Parse(r provider.Request) []provider.Message {
 	var env envelope
 	if err := provider.Decode(r.Body, &env); err != nil {
-		return quarantine(r.Body, "", provider.ReasonUnreadable+": "+err.Error())
+		return provider.Quarantined(r.Body, "", provider.ReasonUnreadable+": "+err.Error())
 	}
 	if env.Event == "" || !env.Event.Clean() {
-		return quarantine(r.Body, "", provider.ReasonUnreadable+": event is missing or not a clean word")
+		return provider.Quarantined(r.Body, "", provider.ReasonUnreadable+": event is missing or not a clean word")
 	}
 	m := provider.Message{
 		Type: string(env.Event), Body: r.Body, Disposition: provider.Process,
@@ -51,7 +48,7 @@ func (p *Provider) Parse(r provider.Request) []provider.Message {
 	sale, err := p.saleID.text(env.Data)
 	if err != nil || !sale.Clean() {
 		if isSale {
-			return quarantine(r.Body, m.Type, provider.ReasonUnreadable+": the sale's id is not a clean identifier")
+			return provider.Quarantined(r.Body, m.Type, provider.ReasonUnreadable+": the sale's id is not a clean identifier")
 		}
 		sale = ""
 	}
@@ -70,7 +67,7 @@ func (p *Provider) Parse(r provider.Request) []provider.Message {
 	case !isSale:
 		m.Reason = provider.ReasonUnknownType
 	case sale == "":
-		return quarantine(r.Body, m.Type, provider.ReasonUnreadable+": the sale's id is missing")
+		return provider.Quarantined(r.Body, m.Type, provider.ReasonUnreadable+": the sale's id is missing")
 	}
 	if isSale {
 		m.PaymentRef = string(sale)
@@ -123,14 +120,6 @@ func utcSeconds(text string) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-func quarantine(body []byte, eventType, reason string) []provider.Message {
-	sum := sha256.Sum256(body)
-	return []provider.Message{{
-		DedupeKey: event.Key("body", hex.EncodeToString(sum[:])), Type: eventType, Body: body,
-		Disposition: provider.Quarantine, Reason: reason,
-	}}
-}
-
 func isTrue(v jsontext.Value) bool {
 	return strings.EqualFold(strings.Trim(string(v), "\" \t\r\n"), "true")
 }
@@ -147,7 +136,7 @@ func hasTestHeader(r provider.Request) bool {
 // isEmptyData says whether data holds neither a transaction nor a
 // subscription: it is absent, null, {} or [], or both of them are.
 func isEmptyData(data jsontext.Value) bool {
-	if isEmpty(data) {
+	if provider.Empty(data) {
 		return true
 	}
 	var members map[string]jsontext.Value
@@ -155,18 +144,9 @@ func isEmptyData(data jsontext.Value) bool {
 		return false
 	}
 	for _, v := range members {
-		if !isEmpty(v) {
+		if !provider.Empty(v) {
 			return false
 		}
 	}
 	return true
-}
-
-func isEmpty(v jsontext.Value) bool {
-	t := bytes.TrimSpace(v)
-	if len(t) == 0 || string(t) == "null" {
-		return true
-	}
-	first, last := t[0], t[len(t)-1]
-	return (first == '{' && last == '}' || first == '[' && last == ']') && len(bytes.TrimSpace(t[1:len(t)-1])) == 0
 }

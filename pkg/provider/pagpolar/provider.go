@@ -12,7 +12,6 @@
 package pagpolar
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"net/http"
 
@@ -30,11 +29,11 @@ const (
 
 // Provider is one PagPolar account. It is safe for concurrent use.
 type Provider struct {
-	src     provider.Source
-	digests [][sha256.Size]byte // of "Bearer <token>", in the tokens' order
-	saleID  path                // of the sale's id, within an event's data
-	daily   bool                // SUBSCRIPTION_DELAYED once a day, not once a state
-	api     *api                // nil: the settings do not suffice to look up
+	src    provider.Source
+	tokens provider.Tokens // with "Bearer " before each
+	saleID path            // of the sale's id, within an event's data
+	daily  bool            // SUBSCRIPTION_DELAYED once a day, not once a state
+	api    *api            // nil: the settings do not suffice to look up
 }
 
 // New builds the provider of one source, or says what is wrong with its
@@ -53,9 +52,7 @@ func New(src provider.Source) (provider.Provider, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	for _, s := range src.WebhookSecrets {
-		p.digests = append(p.digests, sha256.Sum256([]byte(scheme+s.Reveal())))
-	}
+	p.tokens = provider.NewTokens(scheme, src.WebhookSecrets)
 	return p, nil
 }
 

@@ -88,7 +88,7 @@ func (a *answer) intent(ctx context.Context) error {
 	switch o.Status {
 	case "requires_payment_method":
 		r.status(payment.StatusPending)
-		if !isEmpty(o.LastPaymentError) {
+		if !provider.Empty(o.LastPaymentError) {
 			r.says.Facts[0].Status = payment.StatusFailed
 		}
 	case "requires_confirmation", "requires_action", "processing":

@@ -1,8 +1,6 @@
 package stripe
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 	"time"
 
@@ -34,7 +32,7 @@ type envelope struct {
 
 // object returns data.object, or nil when the event carries none.
 func (e *envelope) object() (jsontext.Value, error) {
-	if isEmpty(e.Data) {
+	if provider.Empty(e.Data) {
 		return nil, nil
 	}
 	var data struct {
@@ -43,21 +41,10 @@ func (e *envelope) object() (jsontext.Value, error) {
 	if err := provider.Decode(e.Data, &data); err != nil {
 		return nil, err
 	}
-	if isEmpty(data.Object) {
+	if provider.Empty(data.Object) {
 		return nil, nil
 	}
 	return data.Object, nil
-}
-
-// isEmpty says whether a value is absent, null, {} or [].
-func isEmpty(v jsontext.Value) bool {
-	if len(v) == 0 || v.Kind() == 'n' {
-		return true
-	}
-	if k := v.Kind(); k != '{' && k != '[' {
-		return false
-	}
-	return strings.TrimSpace(string(v[1:len(v)-1])) == ""
 }
 
 // at is the event's time in UTC, or the zero time when it has none that makes
@@ -95,7 +82,7 @@ func (g *gateway) open(body []byte) *opened {
 	}
 	if e.Type == "invoice.upcoming" && e.ID == "" {
 		// A reminder of something that does not exist yet has no id.
-		m.DedupeKey, m.Type, m.OccurredAt = bodyKey(body), string(e.Type), at(e.Created)
+		m.DedupeKey, m.Type, m.OccurredAt = event.BodyKey(body), string(e.Type), at(e.Created)
 		m.Disposition, m.Reason = provider.Ignore, provider.ReasonInformational
 		g.markMode(m, e)
 		return o
@@ -214,11 +201,6 @@ func looseRef(object jsontext.Value) string {
 
 // setQuarantine keeps a body that cannot be read, under the hash of its bytes.
 func setQuarantine(m *provider.Message, why string) {
-	m.DedupeKey = bodyKey(m.Body)
+	m.DedupeKey = event.BodyKey(m.Body)
 	m.Disposition, m.Reason = provider.Quarantine, provider.ReasonUnreadable+": "+why
-}
-
-func bodyKey(body []byte) string {
-	sum := sha256.Sum256(body)
-	return event.Key("body", hex.EncodeToString(sum[:]))
 }
