@@ -118,6 +118,33 @@ BEGIN
   RETURN made;
 END $$;
 
+-- Drops the partitions of the days before the given one, and empties the
+-- DEFAULT partition of them. A drop needs the parent for a moment: when it
+-- cannot have it soon, the partition is left to the next sweep.
+CREATE FUNCTION drop_body_partitions(before date) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '1s' AS $$
+DECLARE
+  p record;
+  dropped integer := 0;
+BEGIN
+  FOR p IN
+    SELECT c.oid::regclass AS name, to_date(right(c.relname, 8), 'YYYYMMDD') AS day
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'event_bodies'::regclass AND c.relname ~ '^event_bodies_[0-9]{8}$'
+  LOOP
+    IF p.day < before THEN
+      BEGIN
+        EXECUTE format('DROP TABLE %s', p.name);
+        dropped := dropped + 1;
+      EXCEPTION
+        WHEN lock_not_available THEN NULL;
+      END;
+    END IF;
+  END LOOP;
+  DELETE FROM event_bodies_default WHERE received_on < before;
+  RETURN dropped;
+END $$;
+
 -- A body as text for people: NUL bytes and broken UTF-8 come out escaped.
 CREATE FUNCTION body_as_text(body bytea) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$

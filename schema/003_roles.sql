@@ -39,8 +39,8 @@ BEGIN
     EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA %I TO umavez_sweeper', current_schema());
     GRANT INSERT ON events, event_bodies, event_results TO umavez_sweeper;
     GRANT INSERT, UPDATE, DELETE ON event_work TO umavez_sweeper;
-    GRANT DELETE ON event_redeliveries, rejected_deliveries TO umavez_sweeper;
-    GRANT EXECUTE ON FUNCTION ensure_body_partitions(date, integer) TO umavez_sweeper;
+    GRANT DELETE ON events, event_results, event_redeliveries, rejected_deliveries TO umavez_sweeper;  -- KEY_RETENTION
+    GRANT EXECUTE ON FUNCTION ensure_body_partitions(date, integer), drop_body_partitions(date) TO umavez_sweeper;
   END IF;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_app') THEN
     GRANT SELECT ON payments, payment_transitions, ledger_accounts, ledger_entries, ledger_balances, outbox,
@@ -57,10 +57,12 @@ BEGIN
   -- would be taken for ours, and a trigger on it would run as the owner.
   EXECUTE format('ALTER FUNCTION register_payment(text, text, text, bigint, text, text, text) SET search_path = %I, pg_temp', current_schema());
   EXECUTE format('ALTER FUNCTION ensure_body_partitions(date, integer) SET search_path = %I, pg_temp', current_schema());
+  EXECUTE format('ALTER FUNCTION drop_body_partitions(date) SET search_path = %I, pg_temp', current_schema());
 END $$;
 
 REVOKE ALL ON FUNCTION register_payment(text, text, text, bigint, text, text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ensure_body_partitions(date, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION drop_body_partitions(date) FROM PUBLIC;
 
 ---- create above / drop below ----
 -- Forward only: there is no way back.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"strings"
 	"syscall"
 	"testing"
@@ -264,6 +265,25 @@ END $$`)
 		}
 		if n := queryOne[int](t, owner, `SELECT count(*) FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND prosecdef AND NOT (proconfig::text LIKE '%search_path=' || current_schema() || ', pg_temp%')`); n != 0 {
 			t.Errorf("%d functions run as their owner without a fixed search_path", n)
+		}
+	}
+}
+
+// Which functions that run with their owner's rights each role may call.
+func TestEachRoleCallsOnlyItsOwnFunctions(t *testing.T) {
+	t.Parallel()
+	owner := postgrestest.New(t)
+	for role, want := range map[string]string{"ingest": "", "processor": "", "reader": "", "app": "register_payment", "sweeper": "*_body_partitions"} {
+		type function struct{ Name string }
+		all := queryAll[function](t, owner, `
+SELECT proname::text FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND prosecdef AND has_function_privilege('umavez_' || $1, oid, 'EXECUTE')`, role)
+		for _, f := range all {
+			if ok, err := path.Match(want, f.Name); err != nil || !ok {
+				t.Errorf("umavez_%s may call %s", role, f.Name)
+			}
+		}
+		if (len(all) > 0) != (want != "") {
+			t.Errorf("umavez_%s may call %v, want %q", role, all, want)
 		}
 	}
 }

@@ -42,13 +42,15 @@ type Reconcile struct {
 // Summary is what one pass did, or with a dry run would have done.
 type Summary struct {
 	DryRun     bool           `json:"dry_run"`
-	Looked     int            `json:"looked_at"`  // rows that were due
-	Lost       int            `json:"lost"`       // pending rows put back on the queue
-	Due        int            `json:"due"`        // parked or failed rows put back on the queue
-	Waiting    int            `json:"waiting"`    // still in the queue, refused by the server
-	Failed     int            `json:"failed"`     // could not be published; next pass tries again
-	Dead       int            `json:"dead"`       // parked for too long
-	Reconciled int            `json:"reconciled"` // payments entered for a lookup
-	Reasons    map[string]int `json:"reasons"`    // why the due rows wait
+	Looked     int            `json:"looked_at"`         // rows that were due
+	Lost       int            `json:"lost"`              // pending rows put back on the queue
+	Due        int            `json:"due"`               // parked or failed rows put back on the queue
+	Waiting    int            `json:"waiting"`           // still in the queue, refused by the server
+	Failed     int            `json:"failed"`            // could not be published; next pass tries again
+	Dead       int            `json:"dead"`              // parked for too long
+	Reconciled int            `json:"reconciled"`        // payments entered for a lookup
+	Days       int            `json:"body_days_dropped"` // days whose bodies were dropped
+	Forgotten  int            `json:"events_forgotten"`  // settled events beyond KEY_RETENTION
+	Reasons    map[string]int `json:"reasons"`           // why the due rows wait
 	Took       time.Duration  `json:"took_ns"`
 }

@@ -23,6 +23,10 @@ type Config struct {
 	Every     time.Duration `envconfig:"SWEEP_EVERY" default:"5m"`     // of the loop
 	Limit     int           `envconfig:"SWEEP_LIMIT" default:"200000"` // rows a pass, at most
 	ParkLimit time.Duration `envconfig:"PARK_LIMIT" default:"72h"`
+	// BodyRetention is how long the exact bytes of events are kept, and
+	// KeyRetention their keys, so that a late resend is known.
+	BodyRetention time.Duration `envconfig:"BODY_RETENTION" default:"720h"`
+	KeyRetention  time.Duration `envconfig:"KEY_RETENTION" default:"9600h"`
 	// ReconcileAfter: unsettled payments not seen for so long are looked up;
 	// 0 turns reconciliation off. ReconcileWithin bounds how old they may be.
 	ReconcileAfter  time.Duration `envconfig:"RECONCILE_AFTER" default:"1h"`
@@ -39,11 +43,20 @@ func (c Config) Validate() error {
 	if c.Limit < 1 {
 		faults = append(faults, errors.New("SWEEP_LIMIT must be at least 1"))
 	}
+	// An unfinished event needs its body, and gateways resend for 30 days.
+	if c.BodyRetention < c.ParkLimit+24*time.Hour {
+		faults = append(faults, fmt.Errorf("BODY_RETENTION (%s) must be at least a day longer than PARK_LIMIT (%s)", c.BodyRetention, c.ParkLimit))
+	}
+	if c.KeyRetention < minKeyRetention || c.KeyRetention < c.BodyRetention {
+		faults = append(faults, fmt.Errorf("KEY_RETENTION (%s) must be at least %s, since gateways resend for 30 days, and not below BODY_RETENTION", c.KeyRetention, minKeyRetention))
+	}
 	if c.ReconcileAfter < 0 || c.ReconcileWithin <= 0 {
 		faults = append(faults, errors.New("RECONCILE_AFTER must not be negative and RECONCILE_WITHIN above zero"))
 	}
 	return errors.Join(faults...)
 }
+
+const minKeyRetention = 45 * 24 * time.Hour
 
 // Store is the storage that the sweeper needs.
 type Store interface {
@@ -53,6 +66,8 @@ type Store interface {
 	CountParkedOver(ctx context.Context, limit time.Duration, f sweep.Filter) (int, error)
 	Reconcile(ctx context.Context, f sweep.Filter, r sweep.Reconcile, after int64, limit int) (entered []event.Notice, last int64, err error)
 	EnsurePartitions(ctx context.Context) error
+	DropBodies(ctx context.Context, keep time.Duration) (days int, err error)
+	ForgetEvents(ctx context.Context, keep time.Duration, most int) (int, error)
 }
 
 // PublishState is what the queue said to one notice.
@@ -110,7 +125,7 @@ func (s *Sweeper) Pass(ctx context.Context, f sweep.Filter, dryRun bool) (sum sw
 		if !dryRun {
 			s.log.Info("sweep.finished", zap.Int("looked", sum.Looked), zap.Int("lost", sum.Lost), zap.Int("due", sum.Due),
 				zap.Int("waiting", sum.Waiting), zap.Int("failed", sum.Failed), zap.Int("dead", sum.Dead),
-				zap.Int("reconciled", sum.Reconciled), zap.Duration("duration", sum.Took), zap.Error(err))
+				zap.Int("reconciled", sum.Reconciled), zap.Int("days_dropped", sum.Days), zap.Int("forgotten", sum.Forgotten), zap.Duration("duration", sum.Took), zap.Error(err))
 		}
 	}()
 	if !dryRun {
@@ -146,10 +161,28 @@ func (s *Sweeper) Pass(ctx context.Context, f sweep.Filter, dryRun bool) (sum sw
 	if dryRun {
 		return sum, nil
 	}
-	if err := s.store.EnsurePartitions(ctx); err != nil {
+	if err := s.reconcile(ctx, f, &sum); err != nil {
 		return sum, err
 	}
-	return sum, s.reconcile(ctx, f, &sum)
+	return sum, s.retain(ctx, &sum)
+}
+
+// retain prepares the days to come and drops what is older than it is kept.
+func (s *Sweeper) retain(ctx context.Context, sum *sweep.Summary) (err error) {
+	if err := s.store.EnsurePartitions(ctx); err != nil {
+		return err
+	}
+	if sum.Days, err = s.store.DropBodies(ctx, s.cfg.BodyRetention); err != nil {
+		return err
+	}
+	for sum.Forgotten < s.cfg.Limit {
+		n, err := s.store.ForgetEvents(ctx, s.cfg.KeyRetention, pageSize)
+		if err != nil || n == 0 {
+			return err
+		}
+		sum.Forgotten += n
+	}
+	return nil
 }
 
 func (s *Sweeper) bury(ctx context.Context, f sweep.Filter, dryRun bool, sum *sweep.Summary) (err error) {

@@ -36,7 +36,7 @@ func newWorld(t *testing.T) *world {
 	if err := w.conn.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cfg := sweeper.Config{Every: time.Minute, Limit: 100000, ParkLimit: 72 * time.Hour, ReconcileAfter: time.Hour, ReconcileWithin: 720 * time.Hour}
+	cfg := sweeper.Config{Every: time.Minute, Limit: 100000, ParkLimit: 72 * time.Hour, BodyRetention: 720 * time.Hour, KeyRetention: 9600 * time.Hour, ReconcileAfter: time.Hour, ReconcileWithin: 720 * time.Hour}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -235,6 +235,36 @@ func TestABrokerThatIsAwayEndsThePassAndLosesNothing(t *testing.T) {
 	}
 	if got := w.count(`SELECT count(*) FROM event_work WHERE sweeps = 0 AND next_at <= now()`); got != 5 {
 		t.Errorf("%d events are still due, want 5", got)
+	}
+}
+
+func TestRetentionDropsOldDaysAndForgetsOldSettledEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(6, 0)
+	// Two bodies are of a day of their own that is long past, two went to the
+	// DEFAULT partition then, two are of today.
+	w.exec(`SELECT ensure_body_partitions(current_date - 100, 1)`)
+	w.exec(`UPDATE event_bodies b SET received_on = current_date - 100 FROM events e WHERE e.id = b.event_id AND e.dedupe_key IN ('k0', 'k1')`)
+	w.exec(`UPDATE event_bodies b SET received_on = current_date - 90 FROM events e WHERE e.id = b.event_id AND e.dedupe_key IN ('k2', 'k3')`)
+	// Three are beyond the retention of keys; one of them is still unfinished.
+	w.exec(`UPDATE events SET received_at = now() - interval '500 days' WHERE dedupe_key IN ('k0', 'k1', 'k2')`)
+	w.exec(`WITH done AS (DELETE FROM event_work w USING events e WHERE e.id = w.event_id AND e.dedupe_key IN ('k0', 'k2', 'k4') RETURNING w.event_id)
+INSERT INTO event_results (event_id, status, reason) SELECT event_id, 'ignored', 'test' FROM done`)
+	sum := w.pass(sweep.Filter{}, false)
+	if sum.Days != 1 || sum.Forgotten != 2 {
+		t.Errorf("%+v", sum)
+	}
+	if got := w.count(`SELECT count(*) FROM event_bodies`); got != 2 {
+		t.Errorf("%d bodies are left, want 2", got)
+	}
+	for table, want := range map[string]int{"events": 4, "event_results": 1, "event_work": 3} {
+		if got := w.count(`SELECT count(*) FROM ` + table); got != want {
+			t.Errorf("%d rows are left in %s, want %d", got, table, want)
+		}
+	}
+	if got := w.count(`SELECT count(*) FROM events WHERE dedupe_key = 'k1'`); got != 1 {
+		t.Error("an unfinished event was forgotten")
 	}
 }
 

@@ -120,6 +120,8 @@ func (o *options) print(out io.Writer, sum sweep.Summary) error {
 		{sum.Failed, "not published; the next run tries again"},
 		{sum.Dead, "made dead: parked for longer than PARK_LIMIT"},
 		{sum.Reconciled, "payments entered for a lookup"},
+		{sum.Days, "days whose bodies were dropped: older than BODY_RETENTION"},
+		{sum.Forgotten, "settled events forgotten: older than KEY_RETENTION"},
 	} {
 		fmt.Fprintf(w, "%s\t%d\n", row.what, row.n)
 	}

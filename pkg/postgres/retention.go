@@ -1,0 +1,40 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// DropBodies drops the bodies of whole days (UTC) that are older than keep and
+// returns how many partitions went. Keys and results stay.
+func (db *DB) DropBodies(ctx context.Context, keep time.Duration) (partitions int, err error) {
+	const drop = `SELECT drop_body_partitions((now() AT TIME ZONE 'UTC' - $1::interval)::date)`
+	if err := db.Pool.QueryRow(ctx, drop, keep).Scan(&partitions); err != nil {
+		return 0, fmt.Errorf("drop old bodies: %w", classify(err))
+	}
+	return partitions, nil
+}
+
+// ForgetEvents deletes settled events older than keep, oldest first, at most
+// so many, with all that is kept about them: a resend of one would be a new
+// event. Payments, transitions and the ledger stay for ever. Ids grow with
+// time, so the oldest are the smallest and no index on the time is needed.
+func (db *DB) ForgetEvents(ctx context.Context, keep time.Duration, most int) (events int, err error) {
+	const forget = `
+WITH oldest AS (SELECT id, received_at FROM events ORDER BY id LIMIT $2),
+old AS (
+  SELECT id FROM oldest o
+  WHERE received_at < now() - $1::interval AND NOT EXISTS (SELECT FROM event_work w WHERE w.event_id = o.id)
+), results AS (
+  DELETE FROM event_results r USING old WHERE r.event_id = old.id
+), redeliveries AS (
+  DELETE FROM event_redeliveries d USING old WHERE d.event_id = old.id
+)
+DELETE FROM events e USING old WHERE e.id = old.id`
+	tag, err := db.Pool.Exec(ctx, forget, keep, most)
+	if err != nil {
+		return 0, fmt.Errorf("forget old events: %w", classify(err))
+	}
+	return int(tag.RowsAffected()), nil
+}
