@@ -19,6 +19,7 @@ CREATE TABLE events (
   CONSTRAINT events_pkey PRIMARY KEY (id),
   CONSTRAINT events_once UNIQUE (provider, account, dedupe_key)
 );
+CREATE INDEX events_received ON events USING brin (received_at);
 CREATE INDEX events_payment ON events (payment_ref, id) WHERE payment_ref IS NOT NULL;
 
 -- Bodies go by day, so that retention drops a partition instead of deleting
@@ -53,6 +54,8 @@ CREATE TABLE event_work (
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX event_work_next ON event_work (next_at, event_id);
+-- What processors look for every second; fresh pending rows are not in it.
+CREATE INDEX event_work_due ON event_work (next_at, event_id) WHERE state = 'parked' OR attempts > 0;
 CREATE INDEX event_work_waiting ON event_work (waiting_for) WHERE waiting_for IS NOT NULL;
 
 -- One row a turn: an event that was revived keeps its older result.
@@ -70,6 +73,9 @@ CREATE TABLE event_results (
     AND (outcome IS NULL OR outcome IN ('applied', 'repeated', 'stale'))),
   CONSTRAINT event_results_has_reason CHECK (status = 'processed' OR reason IS NOT NULL)
 );
+
+-- What on-call looks for first; other results are not in it.
+CREATE INDEX event_results_set_aside ON event_results (at) WHERE status IN ('dead', 'quarantined');
 
 -- Only duplicates pay for this table.
 CREATE TABLE event_redeliveries (
@@ -96,54 +102,62 @@ CREATE INDEX rejected_deliveries_at ON rejected_deliveries (at);
 -- Days are UTC. A day whose rows already went to the DEFAULT partition stays
 -- there; the caller is told how many partitions were made. A partition can be
 -- made by the table's owner alone, and the sweeper is not that: the function
--- runs with its owner's rights.
+-- runs with its owner's rights. A table of its own is made first and attached
+-- then, since that does not lock out inserts; when somebody reads the table
+-- for long, the day is left to the next sweep.
 CREATE FUNCTION ensure_body_partitions(first_day date, days integer) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '500ms' AS $$
 DECLARE
   d date;
+  name text;
   made integer := 0;
 BEGIN
   FOR i IN 0 .. days - 1 LOOP
     d := first_day + i;
-    IF to_regclass(format('event_bodies_%s', to_char(d, 'YYYYMMDD'))) IS NULL THEN
+    name := 'event_bodies_' || to_char(d, 'YYYYMMDD');
+    IF to_regclass(name) IS NULL THEN
       BEGIN
-        EXECUTE format('CREATE TABLE %I PARTITION OF event_bodies FOR VALUES FROM (%L) TO (%L)',
-          'event_bodies_' || to_char(d, 'YYYYMMDD'), d, d + 1);
+        EXECUTE format('CREATE TABLE %I (LIKE event_bodies INCLUDING DEFAULTS)', name);
+        EXECUTE format('ALTER TABLE event_bodies ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', name, d, d + 1);
         made := made + 1;
       EXCEPTION
-        WHEN check_violation OR duplicate_table THEN NULL;
+        WHEN check_violation OR duplicate_table OR lock_not_available THEN NULL;
       END;
     END IF;
   END LOOP;
   RETURN made;
 END $$;
 
--- Drops the partitions of the days before the given one, and empties the
--- DEFAULT partition of them. A drop needs the parent for a moment: when it
--- cannot have it soon, the partition is left to the next sweep.
-CREATE FUNCTION drop_body_partitions(before date) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '1s' AS $$
+-- Drops the oldest partition of a day before the given one, and returns its
+-- day; NULL when there is none, or when it cannot be had soon: a drop needs
+-- the parent for a moment. One a call, so that each is a transaction of its
+-- own. Days that an unfinished event needs stay, and so do the last four,
+-- whatever the caller asks.
+CREATE FUNCTION drop_body_partition(before date) RETURNS date
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '500ms' AS $$
 DECLARE
-  p record;
-  dropped integer := 0;
+  oldest record;
 BEGIN
-  FOR p IN
-    SELECT c.oid::regclass AS name, to_date(right(c.relname, 8), 'YYYYMMDD') AS day
-    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'event_bodies'::regclass AND c.relname ~ '^event_bodies_[0-9]{8}$'
-  LOOP
-    IF p.day < before THEN
-      BEGIN
-        EXECUTE format('DROP TABLE %s', p.name);
-        dropped := dropped + 1;
-      EXCEPTION
-        WHEN lock_not_available THEN NULL;
-      END;
-    END IF;
-  END LOOP;
-  DELETE FROM event_bodies_default WHERE received_on < before;
-  RETURN dropped;
+  SELECT c.oid::regclass AS name, to_date(right(c.relname, 8), 'YYYYMMDD') AS day INTO oldest
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+  WHERE i.inhparent = 'event_bodies'::regclass AND c.relname ~ '^event_bodies_[0-9]{8}$'
+  ORDER BY c.relname
+  LIMIT 1;
+  IF oldest.day IS NULL OR oldest.day >= first_day_of_needed_bodies(before) THEN
+    RETURN NULL;
+  END IF;
+  EXECUTE format('DROP TABLE %s', oldest.name);
+  RETURN oldest.day;
+EXCEPTION
+  WHEN lock_not_available THEN RETURN NULL;
 END $$;
+
+-- The first day whose bodies must stay.
+CREATE FUNCTION first_day_of_needed_bodies(before date) RETURNS date
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+  SELECT LEAST(before, (now() AT TIME ZONE 'UTC')::date - 4,
+    (SELECT min((e.received_at AT TIME ZONE 'UTC')::date) FROM event_work w JOIN events e ON e.id = w.event_id))
+$$;
 
 -- A body as text for people: NUL bytes and broken UTF-8 come out escaped.
 CREATE FUNCTION body_as_text(body bytea) RETURNS text
@@ -173,6 +187,16 @@ LEFT JOIN LATERAL (
 ) r ON true
 LEFT JOIN event_redeliveries d ON d.event_id = e.id
 LEFT JOIN event_bodies b ON b.event_id = e.id AND b.received_on = (e.received_at AT TIME ZONE 'UTC')::date;
+
+-- What a person should look at, newest first and quickly, however many events
+-- are stored: those whose last turn ended as dead or quarantined.
+CREATE VIEW set_aside_events AS
+SELECT r.event_id AS id, e.provider, e.account, e.type, e.payment_ref, r.status, r.reason, r.attempts, r.at, e.received_at
+FROM event_results r
+JOIN events e ON e.id = r.event_id
+WHERE r.status IN ('dead', 'quarantined')
+  AND NOT EXISTS (SELECT FROM event_results l WHERE l.event_id = r.event_id AND l.turn > r.turn)
+  AND NOT EXISTS (SELECT FROM event_work w WHERE w.event_id = r.event_id);
 
 ---- create above / drop below ----
 -- Forward only: there is no way back.

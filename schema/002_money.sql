@@ -33,6 +33,9 @@ CREATE TABLE payments (
   CONSTRAINT payments_captured_has_currency CHECK (captured IS NULL OR currency IS NOT NULL)
 ) WITH (fillfactor = 80);
 
+-- What reconciliation asks about; settled payments are not in it.
+CREATE INDEX payments_unsettled ON payments (id) WHERE status IN ('pending', 'authorized', 'disputed');
+
 -- What the application told us of a payment, before or after its first event.
 CREATE TABLE payment_registrations (
   provider      text NOT NULL,
@@ -45,6 +48,7 @@ CREATE TABLE payment_registrations (
   reference     text,
   CONSTRAINT payment_registrations_pkey PRIMARY KEY (provider, account, gateway_id),
   CONSTRAINT payment_registrations_amount CHECK (expected IS NULL OR (expected > 0 AND currency IS NOT NULL)),
+  CONSTRAINT payment_registrations_named CHECK (gateway_id <> '' AND provider <> '' AND account <> ''),
   CONSTRAINT payment_registrations_currency CHECK (currency ~ '^[A-Z]{3}$')
 );
 
@@ -151,7 +155,7 @@ BEGIN
 
   INSERT INTO events (provider, account, dedupe_key, type, payment_ref, secret, body_sha256)
   VALUES (p_provider, p_account, 'umavez/registered/' || gen_random_uuid(), 'umavez.registered', p_gateway_id,
-          'application', sha256(''))
+          'application', sha256(''::bytea))
   RETURNING id INTO new_event;
   INSERT INTO event_work (event_id, state, reason, next_at, waiting_for)
   VALUES (new_event, 'parked', 'registered', now(), p_provider || '/' || p_account || '/' || p_gateway_id);

@@ -40,11 +40,12 @@ BEGIN
     GRANT INSERT ON events, event_bodies, event_results TO umavez_sweeper;
     GRANT INSERT, UPDATE, DELETE ON event_work TO umavez_sweeper;
     GRANT DELETE ON events, event_results, event_redeliveries, rejected_deliveries TO umavez_sweeper;  -- KEY_RETENTION
-    GRANT EXECUTE ON FUNCTION ensure_body_partitions(date, integer), drop_body_partitions(date) TO umavez_sweeper;
+    GRANT EXECUTE ON FUNCTION ensure_body_partitions(date, integer), drop_body_partition(date), first_day_of_needed_bodies(date) TO umavez_sweeper;
+    GRANT DELETE ON event_bodies_default TO umavez_sweeper;                                           -- BODY_RETENTION
   END IF;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_app') THEN
     GRANT SELECT ON payments, payment_transitions, ledger_accounts, ledger_entries, ledger_balances, outbox,
-      payment_registrations, webhook_events TO umavez_app;
+      payment_registrations, webhook_events, set_aside_events TO umavez_app;
     GRANT EXECUTE ON FUNCTION register_payment(text, text, text, bigint, text, text, text) TO umavez_app;
   END IF;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_reader') THEN
@@ -52,17 +53,22 @@ BEGIN
       payment_registrations, outbox TO umavez_reader;
   END IF;
 
+  -- Whoever may create in this schema could put a better-matching function in
+  -- the way of those that run with their owner's rights. Before PostgreSQL 15
+  -- everybody may create in "public"; migrate checks that it took effect.
+  EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
+
   -- Functions that run with their owner's rights see this schema and no other.
   -- Unless pg_temp is named, it is searched first: a caller's temporary table
   -- would be taken for ours, and a trigger on it would run as the owner.
   EXECUTE format('ALTER FUNCTION register_payment(text, text, text, bigint, text, text, text) SET search_path = %I, pg_temp', current_schema());
   EXECUTE format('ALTER FUNCTION ensure_body_partitions(date, integer) SET search_path = %I, pg_temp', current_schema());
-  EXECUTE format('ALTER FUNCTION drop_body_partitions(date) SET search_path = %I, pg_temp', current_schema());
+  EXECUTE format('ALTER FUNCTION drop_body_partition(date) SET search_path = %I, pg_temp', current_schema());
 END $$;
 
 REVOKE ALL ON FUNCTION register_payment(text, text, text, bigint, text, text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ensure_body_partitions(date, integer) FROM PUBLIC;
-REVOKE ALL ON FUNCTION drop_body_partitions(date) FROM PUBLIC;
+REVOKE ALL ON FUNCTION drop_body_partition(date) FROM PUBLIC;
 
 ---- create above / drop below ----
 -- Forward only: there is no way back.

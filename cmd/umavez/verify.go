@@ -8,11 +8,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/kelseyhightower/envconfig"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/umavez/umavez/pkg/app"
 	"github.com/umavez/umavez/pkg/daemon"
 	"github.com/umavez/umavez/pkg/postgres"
 )
@@ -24,7 +24,8 @@ func verifyCommand(out io.Writer) *cobra.Command {
 		Use:   "verify",
 		Short: "Check every invariant on a live database",
 		Long: `verify checks every guarantee on the database that DATABASE_URL names, in one
-read-only snapshot, beside a system at work. It prints a line for each check
+read-only snapshot, beside a system at work. It reads everything: run it at a
+quiet hour on a large database, since vacuum waits for the snapshot. It prints a line for each check
 and the offending rows.
 
 Exit codes: 0 all hold, 1 at least one is broken, 2 settings or arguments.`,
@@ -35,14 +36,7 @@ Exit codes: 0 all hold, 1 at least one is broken, 2 settings or arguments.`,
 			if err := wantsOutput(output); err != nil {
 				return err
 			}
-			var cfg postgres.Config
-			if err := envconfig.Process("", &cfg); err != nil {
-				return &daemon.ConfigError{Err: err}
-			}
-			if err := cfg.Validate(); err != nil {
-				return &daemon.ConfigError{Err: err}
-			}
-			db, err := postgres.Open(cmd.Context(), cfg)
+			db, err := app.OpenDatabase(cmd.Context())
 			if err != nil {
 				return err
 			}

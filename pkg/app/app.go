@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/umavez/umavez/pkg/daemon"
 	"github.com/umavez/umavez/pkg/postgres"
 	"github.com/umavez/umavez/pkg/provider/registry"
 	"github.com/umavez/umavez/pkg/queue"
@@ -94,6 +95,15 @@ func (c *connections) open(ctx context.Context, role string, log *zap.Logger, re
 	}
 	registerPool(reg, db)
 	return &Base{DB: db, Queue: conn, Log: log, Metrics: reg}, nil
+}
+
+// OpenDatabase connects to DATABASE_URL alone, for commands that read.
+func OpenDatabase(ctx context.Context) (*postgres.DB, error) {
+	var cfg postgres.Config
+	if err := load(&cfg); err != nil {
+		return nil, &daemon.ConfigError{Err: err}
+	}
+	return postgres.Open(ctx, cfg)
 }
 
 // Close gives the connections back, the queue's first.

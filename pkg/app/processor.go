@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -61,7 +62,7 @@ func (p *Processor) Parts() []Part {
 	return []Part{
 		{"workers", func(ctx context.Context) error { return p.work(ctx, worker) }},
 		{"relay", relay.Run},
-		{"gauges", newGauges(p.Base, 10*time.Second).run},
+		newGauges(p.Base),
 	}
 }
 
@@ -70,51 +71,69 @@ func (p *Processor) Parts() []Part {
 func (p *Processor) work(ctx context.Context, worker *processor.Processor) error {
 	fetches := make([]processor.Fetch, p.cfg.Workers)
 	for i := range fetches {
-		consumer, err := p.consumer(ctx)
-		if err != nil {
-			return err
-		}
-		if consumer == nil {
-			return nil // ctx ended before the broker was there
-		}
-		defer consumer.Close()
-		fetches[i] = fetchFrom(consumer)
+		w := &workerQueue{p: p}
+		defer w.close()
+		fetches[i] = w.fetch
 	}
 	p.Log.Info("processor.started", zap.Int("workers", p.cfg.Workers), zap.Int("batch", p.cfg.Batch))
 	return worker.Run(ctx, fetches...)
 }
 
-// consumer waits for a broker that is away, and refuses one whose settings
-// can lose work.
-func (p *Processor) consumer(ctx context.Context) (*queue.Consumer, error) {
-	for {
-		c, err := p.Queue.Consumer(ctx, queue.ConsumerConfig{MaxBatch: p.cfg.Batch})
-		switch {
-		case err == nil:
-			return c, nil
-		case ctx.Err() != nil:
-			return nil, nil
-		case errors.Is(err, queue.ErrUnsafe):
-			return nil, err
-		}
-		p.Log.Warn("queue.not_ready", zap.Error(err))
+// workerQueue is one worker's hold on the queue. A broker that is away is waited
+// for, now and later: what is due in the database is worked off meanwhile.
+type workerQueue struct {
+	p        *Processor
+	consumer *queue.Consumer // nil: not yet
+}
+
+func (w *workerQueue) fetch(ctx context.Context, most int, wait time.Duration) ([]processor.Delivery, error) {
+	got, err := w.take(ctx, most, wait)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, queue.ErrUnsafe), errors.Is(err, queue.ErrStalled):
+		return nil, err
+	default:
+		w.p.Log.Warn("queue.not_ready", zap.Error(err))
 		select {
 		case <-ctx.Done():
-			return nil, nil
 		case <-time.After(time.Second):
 		}
+		return nil, nil
+	}
+	out := make([]processor.Delivery, len(got))
+	for i, d := range got {
+		out[i] = processor.Delivery{EventID: d.EventID, Ack: d.Ack, Nak: d.Nak}
+	}
+	return out, nil
+}
+
+func (w *workerQueue) take(ctx context.Context, most int, wait time.Duration) (got []*queue.Delivery, err error) {
+	if w.consumer == nil {
+		created := func(names []string) { w.p.created(ctx, names) }
+		w.consumer, err = w.p.Queue.Consumer(ctx, queue.ConsumerConfig{MaxBatch: w.p.cfg.Batch, OnCreated: created})
+		if err != nil {
+			w.consumer = nil
+			return nil, err
+		}
+	}
+	return w.consumer.Fetch(ctx, most, wait)
+}
+
+func (w *workerQueue) close() {
+	if w.consumer != nil {
+		w.consumer.Close()
 	}
 }
 
-func fetchFrom(c *queue.Consumer) processor.Fetch {
-	return func(ctx context.Context, most int, wait time.Duration) ([]processor.Delivery, error) {
-		got, err := c.Fetch(ctx, most, wait)
-		out := make([]processor.Delivery, len(got))
-		for i, d := range got {
-			out[i] = processor.Delivery{EventID: d.EventID, Ack: d.Ack, Nak: d.Nak}
-		}
-		return out, err
+// created says that a stream or consumer was lost and made again. With the
+// stream the messages of all pending events went: the next sweep rings for
+// all of them.
+func (p *Processor) created(ctx context.Context, names []string) {
+	if !slices.Contains(names, queue.StreamWebhooks) {
+		return
 	}
+	n, err := p.DB.RingForAll(context.WithoutCancel(ctx))
+	p.Log.Error("queue.stream_vanished", zap.Int("events_due", n), zap.Error(err))
 }
 
 func (p *Processor) send(ctx context.Context, rows []postgres.Outgoing) (int, error) {

@@ -67,8 +67,8 @@ func accountOf(a string) string {
 	return a
 }
 
-// Parts is the loop.
-func (s *Sweeper) Parts() []Part { return []Part{{"sweeper", s.Loop}} }
+// Parts are the loop and the gauges.
+func (s *Sweeper) Parts() []Part { return []Part{newGauges(s.Base), {"sweeper", s.Loop}} }
 
 func publisher(conn *queue.Conn) sweeper.Publish {
 	states := map[queue.Result]sweeper.PublishState{

@@ -124,9 +124,6 @@ func (c *Cluster) Dir() string { return c.dir }
 // PostgreSQL runs as cannot reach it, and that Dir is elsewhere.
 func (c *Cluster) Moved() bool { return c.moved }
 
-// Version is the major version of the programs.
-func (c *Cluster) Version() int { return c.programs.Major }
-
 // URL is the address of a database, with the password; "" means
 // Config.Database.
 func (c *Cluster) URL(database string) string {

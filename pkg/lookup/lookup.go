@@ -66,6 +66,7 @@ type Asker struct {
 }
 
 type gate struct {
+	slots   chan struct{} // half of all, so that one sick gateway leaves room for the others
 	limiter *rate.Limiter
 	breaker *gobreaker.CircuitBreaker[payment.Claim]
 
@@ -105,7 +106,7 @@ func (a *Asker) gate(src provider.Source, traits provider.Traits) *gate {
 	if src.LookupRate > 0 {
 		perSecond, burst = src.LookupRate, max(burst, int(src.LookupRate))
 	}
-	g := &gate{limiter: rate.NewLimiter(rate.Limit(perSecond), max(burst, 1))}
+	g := &gate{slots: make(chan struct{}, max(1, a.cfg.Concurrency/2)), limiter: rate.NewLimiter(rate.Limit(perSecond), max(burst, 1))}
 	g.breaker = gobreaker.NewCircuitBreaker[payment.Claim](gobreaker.Settings{
 		Name:         src.Name(),
 		Timeout:      a.cfg.Open,
@@ -132,14 +133,18 @@ func (a *Asker) Ask(ctx context.Context, src provider.Source, p provider.Provide
 	if wait := g.blockedFor(); wait > 0 {
 		return payment.Claim{}, &WaitError{Why: "it asked us to wait", For: wait}
 	}
-	select {
-	case a.slots <- struct{}{}:
-		defer func() { <-a.slots }()
-	case <-ctx.Done():
-		return payment.Claim{}, &WaitError{Why: "all lookup slots are busy", For: a.cfg.Timeout}
-	}
+	// Whoever waits for one gateway holds nothing that another one needs: the
+	// rate first, then the gateway's own slot, and the common one last.
 	if err := g.limiter.Wait(ctx); err != nil {
 		return payment.Claim{}, &WaitError{Why: "its rate limit", For: a.cfg.Timeout}
+	}
+	for _, slots := range []chan struct{}{g.slots, a.slots} {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-ctx.Done():
+			return payment.Claim{}, &WaitError{Why: "all lookup slots are busy", For: a.cfg.Timeout}
+		}
 	}
 	claim, err := g.breaker.Execute(func() (payment.Claim, error) {
 		return p.Lookup(ctx, a.client, ref)

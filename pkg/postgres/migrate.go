@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"regexp"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/tern/v2/migrate"
@@ -73,10 +72,28 @@ func (db *DB) Migrate(ctx context.Context, dryRun bool, progress func(Migration)
 	if err := m.Migrate(ctx); err != nil {
 		return nil, migrationError(err)
 	}
+	if err := checkSchemaRights(ctx, conn.Conn()); err != nil {
+		return nil, err
+	}
 	if err := ensurePartitions(ctx, conn.Conn()); err != nil {
 		return nil, err
 	}
 	return ran, nil
+}
+
+// checkSchemaRights refuses a schema in which everybody may create: functions
+// that run with their owner's rights could be captured there. Migration 003
+// revokes that, which has no effect where this user does not own the schema.
+func checkSchemaRights(ctx context.Context, conn *pgx.Conn) error {
+	var open bool
+	var name string
+	if err := conn.QueryRow(ctx, `SELECT current_schema(), has_schema_privilege('public', current_schema(), 'CREATE')`).Scan(&name, &open); err != nil {
+		return fmt.Errorf("check the rights on the schema: %w", classify(err))
+	}
+	if open {
+		return fmt.Errorf("everybody may create objects in the schema %s; as its owner run: REVOKE CREATE ON SCHEMA %s FROM PUBLIC", name, name)
+	}
+	return nil
 }
 
 func migrationError(err error) error {
@@ -88,8 +105,7 @@ func migrationError(err error) error {
 }
 
 func ensurePartitions(ctx context.Context, conn *pgx.Conn) error {
-	today := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
-	if _, err := conn.Exec(ctx, `SELECT ensure_body_partitions($1::date, $2)`, today, PartitionsAhead+2); err != nil {
+	if _, err := conn.Exec(ctx, `SELECT ensure_body_partitions((now() AT TIME ZONE 'UTC')::date - 1, $1)`, PartitionsAhead+2); err != nil {
 		return fmt.Errorf("prepare body partitions: %w", classify(err))
 	}
 	return nil

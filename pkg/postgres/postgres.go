@@ -122,15 +122,25 @@ func (db *DB) CheckDurability(ctx context.Context) error {
 // InTx runs fn in one transaction and commits it. When the commit's own answer
 // is lost the error is ErrUnknownOutcome: it may or may not have happened.
 func (db *DB) InTx(ctx context.Context, fn func(pgx.Tx) error) error {
-	tx, err := db.Pool.Begin(ctx)
+	// The level is said and not left to the server's default: revival and the
+	// settling of events see what was committed while they waited for a lock.
+	tx, err := db.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return classify(err)
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit it has no effect
+	defer rollback(ctx, tx)
 	if err := fn(tx); err != nil {
 		return classify(err)
 	}
 	return commitError(tx.Commit(ctx))
+}
+
+// rollback ends a transaction that did not commit; after a commit it has no
+// effect. It has a deadline of its own: the connection may be a black hole.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_ = tx.Rollback(ctx)
 }
 
 // The errors that callers tell apart; three of them are the processor's words.
@@ -165,7 +175,9 @@ func classify(err error) error {
 		case pe.Code[:2] == "57" || pe.Code[:2] == "53" || pe.Code[:2] == "08":
 			return fmt.Errorf("%w: %w", ErrUnavailable, short)
 		}
-		return fmt.Errorf("database: %s: %w", pe.Message, short)
+		// Rights, schema, disk, a defect of the server: about us, not about
+		// this event. It must not make events dead, so it waits for repair.
+		return fmt.Errorf("%w: %s: %w", ErrUnavailable, pe.Message, short)
 	}
 	if pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)

@@ -40,6 +40,15 @@ LEFT JOIN LATERAL (
   SELECT status FROM event_results r WHERE r.event_id = d.id ORDER BY r.turn DESC LIMIT 1
 ) l ON true`
 
+	// restoreBodies brings back the body of an event that is to be revived,
+	// where retention has dropped it; only the very same bytes may stand in.
+	restoreBodies = `
+INSERT INTO event_bodies (received_on, event_id, body)
+SELECT (e.received_at AT TIME ZONE 'UTC')::date, e.id, i.body
+FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) AS i (id, sha256, body)
+JOIN events e ON e.id = i.id AND e.body_sha256 = i.sha256
+ON CONFLICT DO NOTHING`
+
 	// lockRevivals and reviveEvents are two statements on purpose: the second
 	// has a snapshot that was taken under the lock, so it sees the revival of
 	// whoever held the lock before, even if that event was processed and
@@ -100,6 +109,9 @@ func (db *DB) countRepeats(ctx context.Context, arrivals []event.Arrival, indice
 	if err != nil {
 		return err
 	}
+	if err := db.restoreBodies(ctx, arrivals, indices, ids, revivable); err != nil {
+		return err
+	}
 	revived, err := db.revive(ctx, revivable, reopen)
 	for _, i := range indices {
 		id, ok := ids[keyOf(&arrivals[i])]
@@ -116,6 +128,24 @@ func (db *DB) countRepeats(ctx context.Context, arrivals []event.Arrival, indice
 		}
 	}
 	return err
+}
+
+func (db *DB) restoreBodies(ctx context.Context, arrivals []event.Arrival, indices []int, ids map[key]int64, revivable []int64) error {
+	if len(revivable) == 0 {
+		return nil
+	}
+	given := map[int64]*event.Arrival{}
+	for _, i := range indices {
+		if id := ids[keyOf(&arrivals[i])]; slices.Contains(revivable, id) {
+			given[id] = &arrivals[i]
+		}
+	}
+	args := []any{
+		revivable,
+		column(revivable, func(id int64) []byte { return given[id].BodySHA256[:] }),
+		column(revivable, func(id int64) []byte { return notNil(given[id].Body) }),
+	}
+	return db.autocommitted(ctx, restoreBodies, args, func() {}, func(pgx.Rows) error { return nil })
 }
 
 // revive puts settled events back to work: those whose newest result is

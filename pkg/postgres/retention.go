@@ -7,13 +7,33 @@ import (
 )
 
 // DropBodies drops the bodies of whole days (UTC) that are older than keep and
-// returns how many partitions went. Keys and results stay.
-func (db *DB) DropBodies(ctx context.Context, keep time.Duration) (partitions int, err error) {
-	const drop = `SELECT drop_body_partitions((now() AT TIME ZONE 'UTC' - $1::interval)::date)`
-	if err := db.Pool.QueryRow(ctx, drop, keep).Scan(&partitions); err != nil {
-		return 0, fmt.Errorf("drop old bodies: %w", classify(err))
+// returns how many days went; those that an unfinished event needs stay. What
+// went to the DEFAULT partition is deleted in pieces. Keys and results stay.
+func (db *DB) DropBodies(ctx context.Context, keep time.Duration) (days int, err error) {
+	const (
+		drop = `SELECT drop_body_partition((now() AT TIME ZONE 'UTC' - $1::interval)::date) IS NOT NULL`
+		trim = `
+DELETE FROM event_bodies_default WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM event_bodies_default
+  WHERE received_on < first_day_of_needed_bodies((now() AT TIME ZONE 'UTC' - $1::interval)::date) LIMIT 5000))`
+	)
+	for again := true; again; {
+		if err := db.Pool.QueryRow(ctx, drop, keep).Scan(&again); err != nil {
+			return days, fmt.Errorf("drop old bodies: %w", classify(err))
+		}
+		if again {
+			days++
+		}
 	}
-	return partitions, nil
+	for {
+		tag, err := db.Pool.Exec(ctx, trim, keep)
+		if err != nil {
+			return days, fmt.Errorf("drop old bodies: %w", classify(err))
+		}
+		if tag.RowsAffected() == 0 {
+			return days, nil
+		}
+	}
 }
 
 // ForgetEvents deletes settled events older than keep, oldest first, at most

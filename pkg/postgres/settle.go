@@ -197,7 +197,7 @@ func addVerdicts(s *statements, verdicts []settlement.Verdict) {
 			column(settled, func(v settlement.Verdict) int16 { return max(v.Turn, 1) }),
 			column(settled, func(v settlement.Verdict) string { return string(v.Status) }),
 			column(settled, func(v settlement.Verdict) *string { return orNull(string(v.Outcome)) }),
-			column(settled, func(v settlement.Verdict) *string { return orNull(v.Reason) }),
+			column(settled, func(v settlement.Verdict) *string { return orNull(clip(v.Reason)) }),
 			column(settled, func(v settlement.Verdict) int32 { return int32(v.Attempts) }))
 	}
 	if len(kept) > 0 {
@@ -205,12 +205,12 @@ func addVerdicts(s *statements, verdicts []settlement.Verdict) {
 			column(kept, func(v settlement.Verdict) int64 { return v.EventID }),
 			column(kept, func(v settlement.Verdict) int16 { return max(v.Turn, 1) }),
 			column(kept, func(v settlement.Verdict) string { return string(v.Status) }),
-			column(kept, func(v settlement.Verdict) *string { return orNull(v.Reason) }),
+			column(kept, func(v settlement.Verdict) *string { return orNull(clip(v.Reason)) }),
 			column(kept, func(v settlement.Verdict) int32 { return int32(v.Attempts) }),
 			column(kept, func(v settlement.Verdict) int32 { return int32(v.Parks) }),
 			column(kept, func(v settlement.Verdict) time.Duration { return v.Delay }),
 			column(kept, func(v settlement.Verdict) *time.Time { return timeOrNull(v.Since) }),
-			column(kept, func(v settlement.Verdict) *string { return orNull(v.LastError) }),
+			column(kept, func(v settlement.Verdict) *string { return orNull(clip(v.LastError)) }),
 			column(kept, func(v settlement.Verdict) *string { return orNull(v.WaitingFor) }))
 	}
 }

@@ -59,13 +59,40 @@ UPDATE event_work w
 SET sweeps = w.sweeps + 1, next_at = now() + LEAST(interval '5 minutes' * power(2, LEAST(w.sweeps, 10)), interval '6 hours')
 FROM unnest($1::bigint[], $2::timestamptz[]) AS s (event_id, next_at)
 WHERE w.event_id = s.event_id AND w.next_at = s.next_at`
-	_, err := db.Pool.Exec(ctx, mark,
-		column(rows, func(r sweep.Row) int64 { return r.Notice.ID }),
-		column(rows, func(r sweep.Row) time.Time { return r.NextAt }))
-	if err != nil {
-		return fmt.Errorf("mark swept events: %w", classify(err))
+	// Rows are locked in the order of the plan, claims in that of their ids: a
+	// deadlock is possible, and harmless when it is tried again.
+	return patiently(ctx, func() error {
+		_, err := db.Pool.Exec(ctx, mark,
+			column(rows, func(r sweep.Row) int64 { return r.Notice.ID }),
+			column(rows, func(r sweep.Row) time.Time { return r.NextAt }))
+		if err != nil {
+			return fmt.Errorf("mark swept events: %w", classify(err))
+		}
+		return nil
+	})
+}
+
+// RingForAll makes everything pending due at once: the queue that held their
+// messages was lost. It works in pieces and returns how many there were.
+func (db *DB) RingForAll(ctx context.Context) (events int, err error) {
+	const due = `
+WITH piece AS (
+  SELECT event_id FROM event_work WHERE event_id > $1 AND state = 'pending' AND attempts = 0
+  ORDER BY event_id LIMIT 10000 FOR UPDATE
+), rung AS (
+  UPDATE event_work w SET next_at = LEAST(w.next_at, now()) FROM piece WHERE w.event_id = piece.event_id RETURNING w.event_id
+)
+SELECT count(*), COALESCE(max(event_id), 0) FROM rung`
+	for last := int64(0); ; {
+		var n int
+		if err := db.Pool.QueryRow(ctx, due, last).Scan(&n, &last); err != nil {
+			return events, fmt.Errorf("make all pending events due: %w", classify(err))
+		}
+		if n == 0 {
+			return events, nil
+		}
+		events += n
 	}
-	return nil
 }
 
 // BuryParked makes events dead that have been parked for longer than limit.
@@ -104,24 +131,30 @@ WHERE w.state = 'parked' AND w.since <= now() - $1::interval AND ($2 = '' OR e.p
 // Reconcile enters one event for each payment whose gateway has not been asked
 // for a while, so that the answer is applied like any other fact. The key holds
 // when the payment was last seen: two sweepers enter one event, and a payment
-// that was looked up since gets a new one. It pages by payment id and returns
+// that was looked up since gets a new one. The day is in it too, so that one
+// whose event died is tried again tomorrow. It pages by payment id and returns
 // the last one it looked at, 0 at the end.
 func (db *DB) Reconcile(ctx context.Context, f sweep.Filter, r sweep.Reconcile, after int64, limit int) (entered []event.Notice, last int64, err error) {
-	const enter = `
+	// Two texts, so that the usual one can use the index of the unsettled.
+	which := `p.status IN ('pending', 'authorized', 'disputed')`
+	if r.All {
+		which = `true`
+	}
+	enter := `
 WITH stale AS (
   SELECT p.id, p.provider, p.account, p.gateway_id, COALESCE(p.observed_at, p.created_at) AS seen
   FROM payments p
   WHERE p.id > $1
     AND COALESCE(p.observed_at, p.created_at) <= now() - $2::interval
     AND p.created_at >= now() - $3::interval
-    AND ($4 OR p.status IN ('pending', 'authorized', 'disputed'))
-    AND ($5 = '' OR p.provider = $5)
-    AND p.provider || '/' || p.account = ANY($6)
+    AND ` + which + `
+    AND ($4 = '' OR p.provider = $4)
+    AND p.provider || '/' || p.account = ANY($5)
   ORDER BY p.id
-  LIMIT $7
+  LIMIT $6
 ), entered AS (
   INSERT INTO events (provider, account, dedupe_key, type, payment_ref, secret, body_sha256)
-  SELECT provider, account, 'umavez/reconcile/' || id || '/' || extract(epoch FROM seen), $8, gateway_id, 'sweeper', sha256('')
+  SELECT provider, account, 'umavez/reconcile/' || id || '/' || extract(epoch FROM seen) || '/' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD'), $7, gateway_id, 'sweeper', sha256(''::bytea)
   FROM stale
   ON CONFLICT ON CONSTRAINT events_once DO NOTHING
   RETURNING id, provider, account, payment_ref
@@ -132,7 +165,7 @@ SELECT s.id, COALESCE(e.id, 0), s.provider, s.account, s.gateway_id
 FROM stale s
 LEFT JOIN entered e ON e.provider = s.provider AND e.account = s.account AND e.payment_ref = s.gateway_id
 ORDER BY s.id`
-	rows, err := db.Pool.Query(ctx, enter, after, r.After, r.Within, r.All, f.Provider, r.Sources, limit, event.TypeReconcile)
+	rows, err := db.Pool.Query(ctx, enter, after, r.After, r.Within, f.Provider, r.Sources, limit, event.TypeReconcile)
 	if err != nil {
 		return nil, 0, fmt.Errorf("enter reconciliation: %w", classify(err))
 	}

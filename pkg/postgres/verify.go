@@ -56,7 +56,7 @@ func (db *DB) Verify(ctx context.Context, o VerifyOptions, progress func(CheckRe
 	if err != nil {
 		return nil, classify(err)
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // read only
+	defer rollback(ctx, tx)
 	if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
 		return nil, classify(err)
 	}

@@ -55,13 +55,19 @@ func (s *state) owner() string {
 
 // decide is the pure decision under the locks: each event in the order of its
 // receipt, against the payment as the events before it left it.
-func (p *Processor) decide(items []*item, claimed map[int64]bool, held map[settlement.Ref]settlement.Held) (settlement.Decision, error) {
+func (p *Processor) decide(items []*item, claimed map[int64]bool, held map[settlement.Ref]settlement.Held) (d settlement.Decision, err error) {
+	// A defect in a rule must not take the process down, again and again with
+	// the same event: as an error it is isolated by splitting the batch.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("defect: deciding panicked: %v", r)
+		}
+	}()
 	states := make(map[settlement.Ref]*state, len(held))
 	for ref, h := range held {
 		pay := withRegistration(h, ref)
 		states[ref] = &state{loaded: pay, now: pay, registered: h.Registered}
 	}
-	var d settlement.Decision
 	for _, it := range items {
 		if !claimed[it.work.Event.ID] {
 			continue

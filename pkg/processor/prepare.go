@@ -185,7 +185,12 @@ func (p *Processor) ask(ctx context.Context, items []*item, batch settlement.Bat
 
 // needsLookup says whether the gateway has to be asked before this claim is
 // decided.
-func (p *Processor) needsLookup(it *item, c payment.Claim, ref settlement.Ref, held map[settlement.Ref]settlement.Held, after map[settlement.Ref]payment.Payment) bool {
+func (p *Processor) needsLookup(it *item, c payment.Claim, ref settlement.Ref, held map[settlement.Ref]settlement.Held, after map[settlement.Ref]payment.Payment) (needed bool) {
+	defer func() {
+		if recover() != nil { // a defect in a rule: decide meets it again and isolates the event
+			needed = true
+		}
+	}()
 	e := &it.work.Event
 	if e.Type == event.TypeRegistered {
 		return false

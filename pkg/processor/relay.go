@@ -23,6 +23,9 @@ type Relay struct {
 // relayBatch is how many domain events one transaction marks.
 const relayBatch = 1000
 
+// relayTimeout bounds one batch, and with it how long a stop waits for it.
+const relayTimeout = 8 * time.Second
+
 // NewRelay builds a Relay that looks at least every so often.
 func NewRelay(once RelayOnce, every time.Duration, log *zap.Logger) *Relay {
 	return &Relay{once: once, every: every, wake: make(chan struct{}, 1), log: log}
@@ -40,7 +43,10 @@ func (r *Relay) Wake() {
 // acknowledged stays in the outbox.
 func (r *Relay) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		relayed, _, err := r.once(ctx, relayBatch)
+		// A batch that was begun is finished, so that what was sent is marked.
+		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), relayTimeout)
+		relayed, _, err := r.once(once, relayBatch)
+		cancel()
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("outbox.not_relayed", zap.Error(err))
 		}

@@ -39,9 +39,6 @@ func (d *Delivery) Nak(delay time.Duration) error {
 	return d.settle(fmt.Appendf(nil, `-NAK {"delay": %d}`, delay.Nanoseconds()))
 }
 
-// Extend starts AckWait again, for work that takes long.
-func (d *Delivery) Extend() error { return d.settle(working) }
-
 func (d *Delivery) settle(word []byte) error {
 	if err := respond(d.msg, word); err != nil {
 		return fmt.Errorf("settle event %d: %w", d.EventID, classify(err))

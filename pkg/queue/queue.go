@@ -14,7 +14,6 @@ package queue
 import (
 	"errors"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -56,9 +55,3 @@ type classified struct{ class, cause error }
 
 func (e classified) Error() string   { return e.class.Error() + ": " + e.cause.Error() }
 func (e classified) Unwrap() []error { return []error{e.class, e.cause} }
-
-// isNoResponders says that nobody serves a JetStream subject: the stream is
-// gone, or JetStream is.
-func isNoResponders(err error) bool {
-	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse)
-}

@@ -138,33 +138,32 @@ func (s *Sweeper) Pass(ctx context.Context, f sweep.Filter, dryRun bool) (sum sw
 			f.OlderThan = time.Second
 		}
 	}
-	if err := s.bury(ctx, f, dryRun, &sum); err != nil {
+	// Ringing comes first, and one part that fails does not stop the others.
+	err = s.ringAll(ctx, f, dryRun, &sum)
+	err = errors.Join(err, s.bury(ctx, f, dryRun, &sum))
+	if dryRun {
 		return sum, err
 	}
+	return sum, errors.Join(err, s.reconcile(ctx, f, &sum), s.retain(ctx, &sum))
+}
+
+// ringAll pages through what is due.
+func (s *Sweeper) ringAll(ctx context.Context, f sweep.Filter, dryRun bool, sum *sweep.Summary) error {
 	var after sweep.Cursor
 	for sum.Looked < s.cfg.Limit {
 		page, err := s.store.DuePage(ctx, f, after, min(pageSize, s.cfg.Limit-sum.Looked))
-		if err != nil {
-			return sum, err
-		}
-		if len(page) == 0 {
-			break
+		if err != nil || len(page) == 0 {
+			return err
 		}
 		last := page[len(page)-1]
 		after = sweep.Cursor{NextAt: last.NextAt, EventID: last.Notice.ID}
 		sum.Looked += len(page)
-		if err := s.ring(ctx, page, dryRun, &sum); err != nil {
-			return sum, err
+		if err := s.ring(ctx, page, dryRun, sum); err != nil {
+			return err
 		}
 		s.Progress(sum.Looked)
 	}
-	if dryRun {
-		return sum, nil
-	}
-	if err := s.reconcile(ctx, f, &sum); err != nil {
-		return sum, err
-	}
-	return sum, s.retain(ctx, &sum)
+	return nil
 }
 
 // retain prepares the days to come and drops what is older than it is kept.
@@ -188,10 +187,16 @@ func (s *Sweeper) retain(ctx context.Context, sum *sweep.Summary) (err error) {
 func (s *Sweeper) bury(ctx context.Context, f sweep.Filter, dryRun bool, sum *sweep.Summary) (err error) {
 	if dryRun {
 		sum.Dead, err = s.store.CountParkedOver(ctx, s.cfg.ParkLimit, f)
-	} else {
-		sum.Dead, err = s.store.BuryParked(ctx, s.cfg.ParkLimit, f, s.cfg.Limit)
+		return err
 	}
-	return err
+	for sum.Dead < s.cfg.Limit {
+		n, err := s.store.BuryParked(ctx, s.cfg.ParkLimit, f, pageSize)
+		if err != nil || n == 0 {
+			return err
+		}
+		sum.Dead += n
+	}
+	return nil
 }
 
 // ring publishes one page, then marks what the queue holds now. In this order
