@@ -39,13 +39,14 @@ CREATE TABLE event_bodies_default PARTITION OF event_bodies DEFAULT;
 CREATE TABLE event_work (
   event_id    bigint NOT NULL,
   state       text NOT NULL DEFAULT 'pending',
-  turn        smallint NOT NULL DEFAULT 1,                -- grows when a settled event is revived
+  turn        integer NOT NULL DEFAULT 1,                 -- grows when a settled event is revived
   attempts    integer NOT NULL DEFAULT 0,                 -- failures of processing
   parks       integer NOT NULL DEFAULT 0,                 -- times it was parked for the same reason
   sweeps      integer NOT NULL DEFAULT 0,                 -- times the sweeper published it again
   next_at     timestamptz NOT NULL DEFAULT now() + interval '5 minutes',
   since       timestamptz NOT NULL DEFAULT now(),         -- when it was received, revived or first parked
   reason      text,                                       -- why it is parked
+  reason_since timestamptz,                               -- since when it is parked for that
   last_error  text,
   waiting_for text,                                       -- "<provider>/<account>/<payment>" while parked
   CONSTRAINT event_work_pkey PRIMARY KEY (event_id),
@@ -62,7 +63,7 @@ CREATE INDEX event_work_waiting ON event_work (waiting_for) WHERE waiting_for IS
 CREATE TABLE event_results (
   event_id bigint NOT NULL,
   at       timestamptz NOT NULL DEFAULT now(),
-  turn     smallint NOT NULL DEFAULT 1,
+  turn     integer NOT NULL DEFAULT 1,
   attempts integer NOT NULL DEFAULT 0,
   status   text NOT NULL,
   outcome  text,
@@ -174,7 +175,7 @@ SELECT e.id, e.provider, e.account, e.dedupe_key, e.provider_event_id, e.type, e
        e.test, e.occurred_at, e.received_at,
        COALESCE(w.state, r.status) AS status,
        CASE WHEN w.event_id IS NULL THEN r.outcome END AS outcome,
-       COALESCE(w.reason, r.reason) AS reason,
+       CASE WHEN w.event_id IS NULL THEN r.reason ELSE w.reason END AS reason,
        COALESCE(w.attempts, r.attempts, 0) AS attempts,
        w.last_error, w.next_at,
        1 + COALESCE(d.count, 0) AS deliveries,

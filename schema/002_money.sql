@@ -147,6 +147,18 @@ CREATE FUNCTION register_payment(
 DECLARE
   new_event bigint;
 BEGIN
+  IF COALESCE(p_provider, '') = '' OR COALESCE(p_account, '') = '' OR COALESCE(p_gateway_id, '') = '' THEN
+    RAISE EXCEPTION 'register_payment: p_provider, p_account and p_gateway_id must not be empty' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  -- What an earlier call said counts for this one.
+  p_currency := COALESCE((SELECT r.currency FROM payment_registrations r
+    WHERE r.provider = p_provider AND r.account = p_account AND r.gateway_id = p_gateway_id), p_currency);
+  IF p_currency !~ '^[A-Z]{3}$' THEN
+    RAISE EXCEPTION 'register_payment: p_currency must be an ISO 4217 code in upper case, such as BRL' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  IF p_expected <= 0 OR (p_expected IS NOT NULL AND p_currency IS NULL) THEN
+    RAISE EXCEPTION 'register_payment: p_expected must be above zero, in minor units, and needs p_currency' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
   INSERT INTO payment_registrations AS r (provider, account, gateway_id, expected, currency, beneficiary, reference)
   VALUES (p_provider, p_account, p_gateway_id, p_expected, p_currency, p_beneficiary, p_reference)
   ON CONFLICT (provider, account, gateway_id) DO UPDATE

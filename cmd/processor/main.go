@@ -5,8 +5,6 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"os"
 
 	"github.com/umavez/umavez/pkg/app"
@@ -15,19 +13,22 @@ import (
 
 const usage = `processor settles stored webhooks. All settings come from the environment:
 
-  DATABASE_URL   PostgreSQL, migrated with "umavez migrate" (required)
-  NATS_URL       NATS with JetStream (default nats://127.0.0.1:4222)
-  SOURCES        configured accounts, for example stripe,asaas (required)
-  ADMIN_ADDR     health, metrics and pprof (default :9090)
+  DATABASE_URL               PostgreSQL, migrated with "umavez migrate" (required)
+  NATS_URL                   NATS with JetStream (default nats://127.0.0.1:4222)
+  SOURCES                    configured accounts, for example stripe,asaas (required)
+  <SOURCE>_WEBHOOK_SECRETS   secrets of each source, as ingest has them (required)
+  <SOURCE>_API_KEY           its key, by which the gateway is asked
+  ADMIN_ADDR                 health, metrics and pprof (default :9090)
 
 The full table is in README.md. It stops in order on SIGTERM and SIGINT.
 Exit codes: 0 stopped in order, 1 failed while running, 2 did not start.
 `
 
 func main() {
-	flag.Usage = func() { fmt.Fprint(os.Stdout, usage) }
-	flag.Parse()
 	daemon.Main("processor", func(ctx context.Context) error {
+		if help, err := daemon.Arguments("processor", usage, os.Args[1:], os.Stdout); help || err != nil {
+			return err
+		}
 		return app.Serve(ctx, "processor", app.ProcessorRole)
 	})
 }

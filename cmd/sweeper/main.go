@@ -25,7 +25,6 @@ sweepers at once, and any number of runs, is harmless.
 
 Exit codes: 0 all went well, 1 the run failed or part of it could not be
 published, 2 settings or arguments.`,
-			SilenceUsage: true, SilenceErrors: true,
 		}
 		root.AddCommand(command.Run(os.Stdout), &cobra.Command{
 			Use:   "loop",
@@ -35,6 +34,6 @@ published, 2 settings or arguments.`,
 				return app.Serve(cmd.Context(), "sweeper", app.SweeperRole)
 			},
 		})
-		return root.ExecuteContext(ctx)
+		return daemon.Execute(ctx, root)
 	})
 }

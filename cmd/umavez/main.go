@@ -25,14 +25,10 @@ func main() {
 and sometimes forged, and applies the effect of each payment fact exactly once.
 
 Exit codes: 0 all is well, 1 something is not, 2 settings or arguments.`,
-			Version:      version,
-			SilenceUsage: true, SilenceErrors: true,
+			Version: version,
 		}
-		root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-			return &daemon.ConfigError{Err: fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
-		})
 		root.AddCommand(devCommand(), demoCommand(os.Stdout), migrateCommand(os.Stdout), verifyCommand(os.Stdout), roleCommand(), brokerCommand())
-		return root.ExecuteContext(ctx)
+		return daemon.Execute(ctx, root)
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -39,9 +40,15 @@ func brokerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				return &daemon.ConfigError{Err: errors.New("--dir is empty; give the directory of the streams")}
+			}
+			if port < 0 || port > 65535 {
+				return &daemon.ConfigError{Err: fmt.Errorf("--port is %d; it must be from 0 to 65535", port)}
+			}
 			n, err := queue.StartEmbedded(dir, port)
 			if err != nil {
-				return err
+				return &daemon.ConfigError{Err: err}
 			}
 			defer n.Shutdown()
 			fmt.Println(n.URL())

@@ -25,16 +25,27 @@ func verifyCommand(out io.Writer) *cobra.Command {
 		Short: "Check every invariant on a live database",
 		Long: `verify checks every guarantee on the database that DATABASE_URL names, in one
 read-only snapshot, beside a system at work. It reads everything: run it at a
-quiet hour on a large database, since vacuum waits for the snapshot. It prints a line for each check
-and the offending rows.
+quiet hour on a large database, since vacuum waits for the snapshot. It prints a
+line for each check and the offending rows. Its user needs to read everything:
+the owner, or one with the role umavez_sweeper.
 
-Exit codes: 0 all hold, 1 at least one is broken, 2 settings or arguments.`,
+Exit codes: 0 all hold, 1 at least one is broken, 2 settings, arguments, or a
+database that could not be read to the end.`,
 		Example: `  umavez verify
   umavez verify --pending-limit 15m --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := wantsOutput(output); err != nil {
 				return err
+			}
+			if o.Rows < 1 {
+				return &daemon.ConfigError{Err: fmt.Errorf("--rows is %d; it must be at least 1", o.Rows)}
+			}
+			if o.PendingLimit < 0 {
+				return &daemon.ConfigError{Err: fmt.Errorf("--pending-limit is %s; it must not be negative", o.PendingLimit)}
+			}
+			if o.BodiesSince < 0 {
+				return &daemon.ConfigError{Err: fmt.Errorf("--bodies-since is %s; it must not be negative", o.BodiesSince)}
 			}
 			db, err := app.OpenDatabase(cmd.Context())
 			if err != nil {
@@ -46,7 +57,7 @@ Exit codes: 0 all hold, 1 at least one is broken, 2 settings or arguments.`,
 			}
 			results, err := db.Verify(cmd.Context(), o, verifyProgress(output))
 			if err != nil {
-				return err
+				return &daemon.ExitError{Code: daemon.ExitConfig, Err: err}
 			}
 			return printChecks(out, output, results)
 		},
@@ -78,7 +89,7 @@ func printChecks(out io.Writer, output string, results []postgres.CheckResult) e
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
 		if err := enc.Encode(map[string]any{"violations": broken, "checks": results}); err != nil {
-			return err
+			return &daemon.ExitError{Code: daemon.ExitConfig, Err: err}
 		}
 	} else {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -93,7 +104,7 @@ func printChecks(out io.Writer, output string, results []postgres.CheckResult) e
 			}
 		}
 		if err := w.Flush(); err != nil {
-			return err
+			return &daemon.ExitError{Code: daemon.ExitConfig, Err: err}
 		}
 	}
 	if broken > 0 {

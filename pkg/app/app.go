@@ -6,13 +6,11 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/kelseyhightower/envconfig"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
@@ -34,33 +32,6 @@ type Base struct {
 	Queue   *queue.Conn
 	Log     *zap.Logger
 	Metrics prometheus.Registerer
-}
-
-// settings reads one room's configuration. A fault names the variable and
-// never shows its value.
-func settings(into any) error {
-	err := envconfig.Process("", into)
-	var pe *envconfig.ParseError
-	if errors.As(err, &pe) {
-		return fmt.Errorf("%s is not a %s", pe.KeyName, pe.TypeName)
-	}
-	return err
-}
-
-// validator is a room's configuration.
-type validator interface{ Validate() error }
-
-// load reads and checks several configurations and reports all faults at once.
-func load(configs ...any) error {
-	var faults []error
-	for _, c := range configs {
-		if err := settings(c); err != nil {
-			faults = append(faults, err)
-		} else if v, ok := c.(validator); ok {
-			faults = append(faults, v.Validate())
-		}
-	}
-	return errors.Join(faults...)
 }
 
 // connections is how to reach the two servers.
@@ -97,13 +68,45 @@ func (c *connections) open(ctx context.Context, role string, log *zap.Logger, re
 	return &Base{DB: db, Queue: conn, Log: log, Metrics: reg}, nil
 }
 
-// OpenDatabase connects to DATABASE_URL alone, for commands that read.
+// OpenDatabase connects to DATABASE_URL alone, for commands that read. A
+// database that does not answer is an error of settings.
 func OpenDatabase(ctx context.Context) (*postgres.DB, error) {
 	var cfg postgres.Config
 	if err := load(&cfg); err != nil {
 		return nil, &daemon.ConfigError{Err: err}
 	}
-	return postgres.Open(ctx, cfg)
+	return openDatabase(ctx, cfg)
+}
+
+func openDatabase(ctx context.Context, cfg postgres.Config) (*postgres.DB, error) {
+	db, err := postgres.Open(ctx, cfg)
+	if err != nil {
+		return nil, &daemon.ConfigError{Err: err}
+	}
+	if err := db.Ping(ctx); err != nil {
+		db.Close()
+		return nil, &daemon.ConfigError{Err: fmt.Errorf("DATABASE_URL: %w", err)}
+	}
+	return db, nil
+}
+
+// OpenQueue connects to NATS_URL alone and waits a moment for it.
+func OpenQueue(ctx context.Context) (*queue.Conn, error) {
+	var cfg queue.Config
+	if err := load(&cfg); err != nil {
+		return nil, &daemon.ConfigError{Err: err}
+	}
+	conn, err := queue.Connect(ctx, cfg, zap.NewNop())
+	if err != nil {
+		return nil, &daemon.ConfigError{Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := conn.WaitConnected(ctx); err != nil {
+		conn.Close()
+		return nil, &daemon.ConfigError{Err: err}
+	}
+	return conn, nil
 }
 
 // Close gives the connections back, the queue's first.

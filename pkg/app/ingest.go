@@ -26,22 +26,31 @@ type Ingest struct {
 	publisher *queue.Publisher
 }
 
+// ingestSettings are all that the role reads.
+type ingestSettings struct {
+	conns   connections
+	cfg     ingest.Config
+	publish queue.PublisherConfig
+	sources *registry.Set
+}
+
+// load reports all faults at once.
+func (s *ingestSettings) load(log *zap.Logger) (err error) {
+	read := load(&s.conns.postgres, &s.conns.queue, &s.cfg, &s.publish)
+	fits := s.cfg.ValidateDatabase(s.conns.postgres.StatementTimeout, s.conns.postgres.MaxConns)
+	s.sources, err = loadSources(log)
+	return distinct(read, fits, err)
+}
+
 // NewIngest reads the settings, opens what receiving needs and binds the
 // public address, so that a taken port is an error at start.
-func NewIngest(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (*Ingest, error) {
-	var conns connections
-	in := &Ingest{}
-	err := errors.Join(conns.load(), load(&in.cfg, &in.publish))
-	if err == nil {
-		err = in.cfg.ValidateDatabase(conns.postgres.StatementTimeout, conns.postgres.MaxConns)
-	}
-	if err != nil {
+func NewIngest(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (_ *Ingest, err error) {
+	var s ingestSettings
+	if err := s.load(log); err != nil {
 		return nil, err
 	}
-	if in.sources, err = loadSources(log); err != nil {
-		return nil, err
-	}
-	if in.Base, err = conns.open(ctx, "ingest", log, reg); err != nil {
+	in := &Ingest{cfg: s.cfg, publish: s.publish, sources: s.sources}
+	if in.Base, err = s.conns.open(ctx, "ingest", log, reg); err != nil {
 		return nil, err
 	}
 	if in.listener, err = net.Listen("tcp", in.cfg.Addr); err != nil {

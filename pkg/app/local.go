@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/umavez/umavez/pkg/daemon"
 	"github.com/umavez/umavez/pkg/localpg"
 	"github.com/umavez/umavez/pkg/postgres"
 	"github.com/umavez/umavez/pkg/queue"
@@ -76,38 +78,54 @@ func (l *Local) Stop() {
 
 // Migrated is what Migrate did, or would do.
 type Migrated struct {
-	Database []postgres.Migration `json:"database"`
-	Queue    bool                 `json:"queue"` // streams and consumer were created or brought up to date
+	DryRun   bool                 `json:"dry_run"`
+	From     int32                `json:"from_version"`
+	To       int32                `json:"to_version"`
+	Database []postgres.Migration `json:"database"` // run, or to be run
+	Queue    bool                 `json:"queue"`    // streams and consumer were created or brought up to date
+	// MissingRoles could not be created by this user and must be by an
+	// administrator.
+	MissingRoles []string `json:"missing_roles"`
 }
+
+// ErrQueueNotMigrated says that the database was migrated and the queue not.
+var ErrQueueNotMigrated = errors.New("the database is migrated, the queue is not")
 
 // Migrate brings the database's schema, and the streams and the consumer of
 // the queue, up to date. With dryRun it says what it would run.
 func Migrate(ctx context.Context, log *zap.Logger, dryRun, queueToo bool, progress func(postgres.Migration)) (m Migrated, err error) {
+	m = Migrated{DryRun: dryRun, Database: []postgres.Migration{}, MissingRoles: []string{}, To: postgres.SchemaVersion()}
 	var conns connections
 	if err := conns.load(); err != nil {
-		return m, err
+		return m, &daemon.ConfigError{Err: err}
 	}
-	db, err := postgres.Open(ctx, conns.postgres)
+	db, err := openDatabase(ctx, conns.postgres)
 	if err != nil {
 		return m, err
 	}
 	defer db.Close()
-	if m.Database, err = db.Migrate(ctx, dryRun, progress); err != nil {
-		return m, err
-	}
-	if dryRun || !queueToo {
-		return m, nil
-	}
-	conn, err := queue.Connect(ctx, conns.queue, log)
+	ran, err := db.Migrate(ctx, dryRun, progress)
 	if err != nil {
 		return m, err
 	}
-	defer conn.Close()
-	if err := conn.Ensure(ctx); err != nil {
-		if errors.Is(err, queue.ErrUnavailable) {
-			return m, fmt.Errorf("the database is migrated, the queue is not: %w; is NATS_URL right? --skip-queue leaves it out", err)
-		}
+	m.Database = append(m.Database, ran...)
+	m.From = m.To - int32(len(ran))
+	if dryRun {
+		return m, nil
+	}
+	if m.MissingRoles, err = db.MissingRoles(ctx); err != nil || !queueToo {
 		return m, err
+	}
+	conn, err := queue.Connect(ctx, conns.queue, log)
+	if err != nil {
+		return m, &daemon.ConfigError{Err: err}
+	}
+	defer conn.Close()
+	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_ = conn.WaitConnected(wait) // Ensure says what is wrong
+	if err := conn.Ensure(ctx); err != nil {
+		return m, fmt.Errorf("%w: %w", ErrQueueNotMigrated, err)
 	}
 	m.Queue = true
 	return m, nil

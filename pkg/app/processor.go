@@ -25,17 +25,27 @@ type Processor struct {
 	asker   *lookup.Asker
 }
 
+// processorSettings are all that the role reads.
+type processorSettings struct {
+	conns   connections
+	cfg     processor.Config
+	sources *registry.Set
+}
+
+// load reports all faults at once.
+func (s *processorSettings) load(log *zap.Logger) (err error) {
+	read := load(&s.conns.postgres, &s.conns.queue, &s.cfg)
+	s.sources, err = loadSources(log)
+	return distinct(read, err)
+}
+
 // NewProcessor reads the settings and opens what the processor needs.
 func NewProcessor(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (*Processor, error) {
-	var conns connections
-	var cfg processor.Config
-	if err := errors.Join(conns.load(), load(&cfg)); err != nil {
+	var s processorSettings
+	if err := s.load(log); err != nil {
 		return nil, err
 	}
-	sources, err := loadSources(log)
-	if err != nil {
-		return nil, err
-	}
+	conns, cfg := s.conns, s.cfg
 	// Each worker needs one connection; the relay and the claim of due events
 	// need one each. Fewer would make them wait for each other.
 	conns.postgres.MaxConns = max(conns.postgres.MaxConns, int32(cfg.Workers)+2)
@@ -43,7 +53,7 @@ func NewProcessor(ctx context.Context, log *zap.Logger, reg prometheus.Registere
 	if err != nil {
 		return nil, err
 	}
-	return &Processor{Base: base, cfg: cfg, sources: sources, asker: lookup.New(cfg.Lookup)}, nil
+	return &Processor{Base: base, cfg: cfg, sources: s.sources, asker: lookup.New(cfg.Lookup)}, nil
 }
 
 // Close gives everything back.

@@ -17,19 +17,21 @@ type Role interface {
 	Close()
 }
 
-// Build opens a role; its metrics carry its name.
+// Build checks and opens a role; its metrics carry its name.
 type Build struct {
 	Name string
-	Open func(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (Role, error)
+	// Check reads the role's settings, opens nothing, and reports all faults.
+	Check func() error
+	Open  func(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (Role, error)
 }
 
 // Serve runs roles as one daemon until ctx ends: settings, logger, admin
 // address, parts, and an orderly shutdown. Errors before the start are of
 // settings or of what the role depends on.
 func Serve(ctx context.Context, name string, builds ...Build) error {
-	var cfg daemon.Config
-	if err := load(&cfg); err != nil {
-		return &daemon.ConfigError{Err: err}
+	cfg, err := check(builds...)
+	if err != nil {
+		return err
 	}
 	log, err := daemon.Logger(cfg.LogLevel)
 	if err != nil {
@@ -58,6 +60,24 @@ func Serve(ctx context.Context, name string, builds ...Build) error {
 	return d.Run(ctx)
 }
 
+// Check reads the settings of roles and of the process around them, and
+// reports all faults at once.
+func Check(builds ...Build) error {
+	_, err := check(builds...)
+	return err
+}
+
+func check(builds ...Build) (cfg daemon.Config, err error) {
+	faults := []error{load(&cfg)}
+	for _, b := range builds {
+		faults = append(faults, b.Check())
+	}
+	if err := distinct(faults...); err != nil {
+		return cfg, &daemon.ConfigError{Err: err}
+	}
+	return cfg, nil
+}
+
 // NewRegistry is a metrics registry with the process's own collectors.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
@@ -67,13 +87,13 @@ func NewRegistry() *prometheus.Registry {
 
 // The roles.
 var (
-	IngestRole = Build{"ingest", func(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (Role, error) {
+	IngestRole = Build{"ingest", func() error { return new(ingestSettings).load(zap.NewNop()) }, func(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (Role, error) {
 		return orNil(NewIngest(ctx, log, reg))
 	}}
-	ProcessorRole = Build{"processor", func(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (Role, error) {
+	ProcessorRole = Build{"processor", func() error { return new(processorSettings).load(zap.NewNop()) }, func(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (Role, error) {
 		return orNil(NewProcessor(ctx, log, reg))
 	}}
-	SweeperRole = Build{"sweeper", func(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (Role, error) {
+	SweeperRole = Build{"sweeper", func() error { return new(sweeperSettings).load(zap.NewNop(), nil) }, func(ctx context.Context, log *zap.Logger, reg prometheus.Registerer) (Role, error) {
 		return orNil(NewSweeper(ctx, log, reg, nil))
 	}}
 )

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/umavez/umavez/pkg/event"
 	"github.com/umavez/umavez/pkg/provider"
+	"github.com/umavez/umavez/pkg/provider/registry"
 	"github.com/umavez/umavez/pkg/queue"
 	"github.com/umavez/umavez/pkg/sweeper"
 )
@@ -18,37 +18,47 @@ import (
 type Sweeper struct {
 	*Base
 	*sweeper.Sweeper
+	Gateways []string // those of SOURCES
+}
+
+// sweeperSettings are all that the role reads.
+type sweeperSettings struct {
+	conns   connections
+	cfg     sweeper.Config
+	sources *registry.Set
+}
+
+// load reports all faults at once. adjust may change the settings before they
+// are checked.
+func (s *sweeperSettings) load(log *zap.Logger, adjust func(*sweeper.Config)) (err error) {
+	read := distinct(load(&s.conns.postgres, &s.conns.queue), settings(&s.cfg))
+	if adjust != nil {
+		adjust(&s.cfg)
+	}
+	s.sources, err = loadSources(log)
+	return distinct(read, s.cfg.Validate(), err)
 }
 
 // NewSweeper reads the settings and opens what the sweeper needs. adjust may
 // change the settings before they are used: a command's flags.
 func NewSweeper(ctx context.Context, log *zap.Logger, reg prometheus.Registerer, adjust func(*sweeper.Config)) (*Sweeper, error) {
-	var conns connections
-	var cfg sweeper.Config
-	if err := errors.Join(conns.load(), settings(&cfg)); err != nil {
+	var set sweeperSettings
+	if err := set.load(log, adjust); err != nil {
 		return nil, err
 	}
-	if adjust != nil {
-		adjust(&cfg)
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	sources, err := loadSources(log)
+	base, err := set.conns.open(ctx, "sweeper", log, reg)
 	if err != nil {
 		return nil, err
 	}
-	base, err := conns.open(ctx, "sweeper", log, reg)
-	if err != nil {
-		return nil, err
-	}
+	var gateways []string
 	var canLookup []string
-	for _, e := range sources.Entries() {
+	for _, e := range set.sources.Entries() {
+		gateways = append(gateways, e.Source.Provider)
 		if e.Provider.Traits().CanLookup && e.Source.Lookup != provider.LookupNever {
 			canLookup = append(canLookup, e.Source.Provider+"/"+accountOf(e.Source.Account))
 		}
 	}
-	s := &Sweeper{base, sweeper.New(cfg, base.DB, publisher(base.Queue), canLookup, log.Named("sweeper"))}
+	s := &Sweeper{base, sweeper.New(set.cfg, base.DB, publisher(base.Queue), canLookup, log.Named("sweeper")), gateways}
 	s.Vanished = s.streamVanished
 	return s, nil
 }

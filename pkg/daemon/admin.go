@@ -42,7 +42,7 @@ func (d *Daemon) startAdmin() (stop func(), err error) {
 	}
 	l, err := net.Listen("tcp", d.cfg.AdminAddr)
 	if err != nil {
-		return nil, fmt.Errorf("ADMIN_ADDR %s: %w", d.cfg.AdminAddr, errors.Unwrap(err))
+		return nil, &ConfigError{fmt.Errorf("ADMIN_ADDR %s: %w", d.cfg.AdminAddr, errors.Unwrap(err))}
 	}
 	s := &http.Server{Handler: d.AdminHandler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	done := make(chan struct{})

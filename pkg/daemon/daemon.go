@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
@@ -41,6 +42,13 @@ func (c Config) Validate() error {
 	var faults []error
 	if _, err := parseLevel(c.LogLevel); err != nil {
 		faults = append(faults, err)
+	}
+	if c.AdminAddr != "off" && c.AdminAddr != "" {
+		if _, port, err := net.SplitHostPort(c.AdminAddr); err != nil {
+			faults = append(faults, errors.New("ADMIN_ADDR is neither host:port, for example :9090, nor off"))
+		} else if _, err := net.LookupPort("tcp", port); err != nil {
+			faults = append(faults, errors.New("ADMIN_ADDR has no valid port; it must be host:port, for example :9090, or off"))
+		}
 	}
 	if c.ShutdownGrace <= 0 {
 		faults = append(faults, fmt.Errorf("SHUTDOWN_GRACE is %s; it must be positive, for example 25s", c.ShutdownGrace))

@@ -102,6 +102,14 @@ JOIN LATERAL (
 ) s ON true
 WHERE p.beneficiary IS NOT NULL AND s.left_over <> 0`},
 
+	{4, "captured money goes to the owner that was registered", `
+SELECT 'payment ' || p.id AS subject, 'is captured and has no owner, although ' || r.beneficiary || ' was registered' AS detail
+FROM payment_registrations r
+JOIN payments p USING (provider, account, gateway_id)
+WHERE r.beneficiary IS NOT NULL AND p.beneficiary IS NULL AND p.captured IS NOT NULL
+  AND COALESCE(r.currency, p.currency) = p.currency AND COALESCE(r.expected, p.captured) = p.captured
+  AND NOT EXISTS (SELECT FROM event_work w WHERE w.waiting_for = p.provider || '/' || p.account || '/' || p.gateway_id)`},
+
 	{4, "the sum over all accounts is zero", `
 SELECT 'currency ' || currency AS subject, 'credits less debits are ' || sum(side) AS detail
 FROM (
@@ -135,7 +143,7 @@ SELECT 'event ' || COALESCE(r.event_id, t.event_id) AS subject,
 FROM (SELECT event_id, min(status) AS status, max(outcome) FILTER (WHERE outcome = 'applied') AS applied, max(outcome) AS outcome
       FROM event_results GROUP BY event_id) r
 FULL JOIN (SELECT DISTINCT event_id FROM payment_transitions
-           WHERE event_id >= (SELECT min(id) FROM events)) t ON t.event_id = r.event_id -- older ones are forgotten, see KEY_RETENTION
+           WHERE event_id IN (SELECT id FROM events)) t ON t.event_id = r.event_id -- others are forgotten, see KEY_RETENTION
 WHERE (r.applied IS NOT NULL) <> (t.event_id IS NOT NULL)`},
 
 	{7, "nothing stays pending beyond the limit", `

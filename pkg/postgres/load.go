@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,7 +17,7 @@ import (
 
 // maxSiblings bounds how many parked events of the batch's payments come
 // along, so that one payment with a flood of parked events stays cheap.
-const maxSiblings = 500
+const maxSiblings = 100
 
 // loadWorks takes the asked events that are still unfinished, and with them
 // the parked events of the same payments: what they waited for may have come.
@@ -34,15 +35,20 @@ WITH asked AS (
 )
 SELECT e.id, e.provider, e.account, e.dedupe_key, COALESCE(e.provider_event_id, ''), e.type,
        COALESCE(e.payment_ref, ''), e.occurred_at, e.received_at, e.test, b.body, b.headers,
-       w.state, w.turn, w.attempts, w.parks, w.since, COALESCE(w.reason, ''), clock_timestamp()
+       w.state, w.turn, w.attempts, w.parks, w.since, COALESCE(w.reason, ''), COALESCE(w.reason_since, w.since), clock_timestamp()
 FROM wanted x
 JOIN event_work w ON w.event_id = x.event_id
 JOIN events e ON e.id = x.event_id
 LEFT JOIN event_bodies b ON b.event_id = e.id AND b.received_on = (e.received_at AT TIME ZONE 'UTC')::date
 ORDER BY e.id`
 
+// A look at the gateway that lies in the future was dated by a clock that was
+// wrong; it must not outrank every look to come. A minute is more than a lock
+// is ever waited for.
+const observedAt = `CASE WHEN p.observed_at <= now() + interval '1 minute' THEN p.observed_at END`
+
 const paymentColumns = `
-       p.id, p.provider, p.account, p.gateway_id, p.status, p.status_at, p.paid_at, p.observed_at, p.version,
+       p.id, p.provider, p.account, p.gateway_id, p.status, p.status_at, p.paid_at, ` + observedAt + `, p.version,
        p.expected, p.captured, p.refunded, p.charged_back, p.fee, COALESCE(p.currency, ''),
        COALESCE(p.beneficiary, ''), COALESCE(p.reference, ''), p.details`
 
@@ -56,7 +62,7 @@ WITH refs AS (
 )
 SELECT refs.provider, refs.account, refs.payment_ref, p.id IS NOT NULL,` + registrationColumns + `,
        COALESCE(p.id, 0), COALESCE(p.provider, refs.provider), COALESCE(p.account, refs.account),
-       COALESCE(p.gateway_id, refs.payment_ref), COALESCE(p.status, ''), p.status_at, p.paid_at, p.observed_at,
+       COALESCE(p.gateway_id, refs.payment_ref), COALESCE(p.status, ''), p.status_at, p.paid_at, ` + observedAt + `,
        COALESCE(p.version, 0), p.expected, p.captured, COALESCE(p.refunded, 0), COALESCE(p.charged_back, 0),
        COALESCE(p.fee, 0), COALESCE(p.currency, ''), COALESCE(p.beneficiary, ''), COALESCE(p.reference, ''),
        COALESCE(p.details, '{}')
@@ -75,6 +81,7 @@ func (db *DB) Load(ctx context.Context, ids []int64) (settlement.Batch, error) {
 			if err != nil {
 				return err
 			}
+			w.Sibling = !slices.Contains(ids, w.Event.ID)
 			out.Works = append(out.Works, w)
 			out.Now = now
 		}
@@ -106,7 +113,7 @@ func scanWork(rows pgx.Rows) (w settlement.Work, now time.Time, err error) {
 	var headers []string
 	err = rows.Scan(&e.ID, &e.Provider, &e.Account, &e.DedupeKey, &e.ProviderEventID, &e.Type,
 		&e.PaymentRef, &occurred, &e.ReceivedAt, &e.Test, &e.Body, &headers,
-		&w.State, &w.Turn, &w.Attempts, &w.Parks, &w.Since, &w.Reason, &now)
+		&w.State, &w.Turn, &w.Attempts, &w.Parks, &w.Since, &w.Reason, &w.ReasonSince, &now)
 	e.OccurredAt = occurred.Time
 	for i := 0; i+1 < len(headers); i += 2 {
 		e.Headers = append(e.Headers, event.Header{Name: headers[i], Value: headers[i+1]})

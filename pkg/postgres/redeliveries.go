@@ -182,7 +182,22 @@ func (db *DB) revive(ctx context.Context, ids []int64, reopen []bool) (revived [
 				}
 				return rows.Err()
 			}, sortedIDs, sortedReopen)
-			return db.run(ctx, tx, s)
+			left := 0
+			s.query("revivals_checked", `SELECT count(*) FROM events WHERE id = ANY($1)`, func(rows pgx.Rows) error {
+				for rows.Next() {
+					if err := rows.Scan(&left); err != nil {
+						return err
+					}
+				}
+				return rows.Err()
+			}, sortedIDs)
+			if err := db.run(ctx, tx, s); err != nil {
+				return err
+			}
+			if left != len(sortedIDs) { // the resend finds no key, and is stored as new
+				return &OwnError{errors.New("an event was forgotten while it was resent")}
+			}
+			return nil
 		})
 		if errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownOutcome) {
 			err = fmt.Errorf("%w: %w", errBroken, err)

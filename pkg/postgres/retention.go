@@ -3,7 +3,10 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // DropBodies drops the bodies of whole days (UTC) that are older than keep and
@@ -41,20 +44,41 @@ DELETE FROM event_bodies_default WHERE ctid = ANY (ARRAY(
 // event. Payments, transitions and the ledger stay for ever. Ids grow with
 // time, so the oldest are the smallest and no index on the time is needed.
 func (db *DB) ForgetEvents(ctx context.Context, keep time.Duration, most int) (events int, err error) {
-	const forget = `
-WITH oldest AS (SELECT id, received_at FROM events ORDER BY id LIMIT $2),
-old AS (
-  SELECT id FROM oldest o
-  WHERE received_at < now() - $1::interval AND NOT EXISTS (SELECT FROM event_work w WHERE w.event_id = o.id)
+	const (
+		oldest = `
+SELECT id FROM (SELECT id, received_at FROM events ORDER BY id LIMIT $2) o
+WHERE received_at < now() - $1::interval AND NOT EXISTS (SELECT FROM event_work w WHERE w.event_id = o.id)`
+		// Under the locks that revival takes, and with a snapshot that was
+		// taken under them: an event that is resent at this moment stays.
+		forget = `
+WITH old AS (
+  SELECT id FROM unnest($1::bigint[]) AS o (id) WHERE NOT EXISTS (SELECT FROM event_work w WHERE w.event_id = o.id)
 ), results AS (
   DELETE FROM event_results r USING old WHERE r.event_id = old.id
 ), redeliveries AS (
   DELETE FROM event_redeliveries d USING old WHERE d.event_id = old.id
 )
 DELETE FROM events e USING old WHERE e.id = old.id`
-	tag, err := db.Pool.Exec(ctx, forget, keep, most)
+	)
+	err = db.InTx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, oldest, keep, most)
+		if err != nil {
+			return err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		slices.Sort(ids)
+		if _, err := tx.Exec(ctx, lockRevivals, ids); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, forget, ids)
+		events = int(tag.RowsAffected())
+		return err
+	})
 	if err != nil {
-		return 0, fmt.Errorf("forget old events: %w", classify(err))
+		return 0, fmt.Errorf("forget old events: %w", err)
 	}
-	return int(tag.RowsAffected()), nil
+	return events, nil
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,18 +41,27 @@ LEFT JOIN payment_registrations r USING (provider, account, gateway_id)
 ORDER BY p.id
 FOR NO KEY UPDATE OF p`
 
-	claimWorks = `DELETE FROM event_work WHERE event_id = ANY($1) RETURNING event_id`
+	// A parked row that somebody holds (an application within register_payment)
+	// waits for its own time instead of holding up the batch.
+	claimWorks = `
+WITH loaded AS (SELECT * FROM unnest($1::bigint[], $2::integer[]) AS l (event_id, turn)),
+free AS (
+  SELECT w.event_id FROM event_work w JOIN loaded USING (event_id) WHERE w.state = 'parked' FOR UPDATE OF w SKIP LOCKED
+)
+DELETE FROM event_work w USING loaded l
+WHERE w.event_id = l.event_id AND w.turn = l.turn AND (w.state = 'pending' OR w.event_id IN (SELECT event_id FROM free))
+RETURNING w.event_id`
 
 	insertResults = `
 INSERT INTO event_results (event_id, turn, status, outcome, reason, attempts)
-SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::integer[])`
+SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::integer[])`
 
 	keepWorks = `
-INSERT INTO event_work (event_id, turn, state, reason, attempts, parks, next_at, since, last_error, waiting_for)
-SELECT id, turn, state, reason, attempts, parks, now() + delay, COALESCE(since, now()), last_error, waiting_for
-FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::integer[], $6::integer[], $7::interval[],
-            $8::timestamptz[], $9::text[], $10::text[])
-  AS kept (id, turn, state, reason, attempts, parks, delay, since, last_error, waiting_for)`
+INSERT INTO event_work (event_id, turn, state, reason, attempts, parks, next_at, since, reason_since, last_error, waiting_for)
+SELECT id, turn, state, reason, attempts, parks, now() + delay, COALESCE(since, now()), COALESCE(reason_since, now()), last_error, waiting_for
+FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::integer[], $6::integer[], $7::interval[],
+            $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[])
+  AS kept (id, turn, state, reason, attempts, parks, delay, since, reason_since, last_error, waiting_for)`
 
 	insertTransitions = `
 INSERT INTO payment_transitions (payment_id, seq, event_id, from_status, to_status, reason)
@@ -93,8 +103,8 @@ SET balance = b.balance + EXCLUDED.balance, updated_at = now()`
 // Settle runs one batch's transaction. The events that another transaction
 // settled meanwhile are simply not among the claimed. It returns the decision
 // that was committed.
-func (db *DB) Settle(ctx context.Context, eventIDs []int64, refs []settlement.Ref, decide settlement.Decide) (settlement.Decision, error) {
-	slices.Sort(eventIDs)
+func (db *DB) Settle(ctx context.Context, events []settlement.Handle, refs []settlement.Ref, decide settlement.Decide) (settlement.Decision, error) {
+	slices.SortFunc(events, func(a, b settlement.Handle) int { return cmp.Compare(a.EventID, b.EventID) })
 	slices.SortFunc(refs, settlement.Ref.Compare)
 	refs = slices.Compact(refs)
 	var decided settlement.Decision
@@ -102,7 +112,7 @@ func (db *DB) Settle(ctx context.Context, eventIDs []int64, refs []settlement.Re
 		if err := db.at("begun"); err != nil {
 			return err
 		}
-		claimed, held, err := db.lock(ctx, tx, eventIDs, refs)
+		claimed, held, err := db.lock(ctx, tx, events, refs)
 		if err != nil {
 			return err
 		}
@@ -132,13 +142,13 @@ func (db *DB) Settle(ctx context.Context, eventIDs []int64, refs []settlement.Re
 	return decided, nil
 }
 
-func (db *DB) lock(ctx context.Context, tx pgx.Tx, eventIDs []int64, refs []settlement.Ref) (map[int64]bool, map[settlement.Ref]settlement.Held, error) {
+func (db *DB) lock(ctx context.Context, tx pgx.Tx, events []settlement.Handle, refs []settlement.Ref) (map[int64]bool, map[settlement.Ref]settlement.Held, error) {
 	providers, accounts, gatewayIDs := make([]string, len(refs)), make([]string, len(refs)), make([]string, len(refs))
 	for i, r := range refs {
 		providers[i], accounts[i], gatewayIDs[i] = r.Provider, r.Account, r.GatewayID
 	}
 	held := make(map[settlement.Ref]settlement.Held, len(refs))
-	claimed := make(map[int64]bool, len(eventIDs))
+	claimed := make(map[int64]bool, len(events))
 	var s statements
 	if len(refs) > 0 {
 		s.add("payments_created", createPayments, providers, accounts, gatewayIDs)
@@ -163,7 +173,7 @@ func (db *DB) lock(ctx context.Context, tx pgx.Tx, eventIDs []int64, refs []sett
 			claimed[id] = true
 		}
 		return rows.Err()
-	}, eventIDs)
+	}, column(events, func(h settlement.Handle) int64 { return h.EventID }), column(events, func(h settlement.Handle) int32 { return h.Turn }))
 	if err := db.run(ctx, tx, s); err != nil {
 		return nil, nil, err
 	}
@@ -194,7 +204,7 @@ func addVerdicts(s *statements, verdicts []settlement.Verdict) {
 	if len(settled) > 0 {
 		s.add("results_written", insertResults,
 			column(settled, func(v settlement.Verdict) int64 { return v.EventID }),
-			column(settled, func(v settlement.Verdict) int16 { return max(v.Turn, 1) }),
+			column(settled, func(v settlement.Verdict) int32 { return max(v.Turn, 1) }),
 			column(settled, func(v settlement.Verdict) string { return string(v.Status) }),
 			column(settled, func(v settlement.Verdict) *string { return orNull(string(v.Outcome)) }),
 			column(settled, func(v settlement.Verdict) *string { return orNull(clip(v.Reason)) }),
@@ -203,13 +213,14 @@ func addVerdicts(s *statements, verdicts []settlement.Verdict) {
 	if len(kept) > 0 {
 		s.add("work_kept", keepWorks,
 			column(kept, func(v settlement.Verdict) int64 { return v.EventID }),
-			column(kept, func(v settlement.Verdict) int16 { return max(v.Turn, 1) }),
+			column(kept, func(v settlement.Verdict) int32 { return max(v.Turn, 1) }),
 			column(kept, func(v settlement.Verdict) string { return string(v.Status) }),
 			column(kept, func(v settlement.Verdict) *string { return orNull(clip(v.Reason)) }),
 			column(kept, func(v settlement.Verdict) int32 { return int32(v.Attempts) }),
 			column(kept, func(v settlement.Verdict) int32 { return int32(v.Parks) }),
 			column(kept, func(v settlement.Verdict) time.Duration { return v.Delay }),
 			column(kept, func(v settlement.Verdict) *time.Time { return timeOrNull(v.Since) }),
+			column(kept, func(v settlement.Verdict) *time.Time { return timeOrNull(v.ReasonSince) }),
 			column(kept, func(v settlement.Verdict) *string { return orNull(clip(v.LastError)) }),
 			column(kept, func(v settlement.Verdict) *string { return orNull(v.WaitingFor) }))
 	}
@@ -265,7 +276,11 @@ func addChanges(s *statements, changes []settlement.Change) error {
 	}
 	// Last, because a beneficiary's row may be hot: it is held for as short as
 	// can be. Rows are sorted by account, after all payments.
-	if balances := sumBalances(entries); len(balances) > 0 {
+	balances, err := sumBalances(entries)
+	if err != nil {
+		return err
+	}
+	if len(balances) > 0 {
 		s.add("balances_written", addBalances,
 			column(balances, func(b balance) string { return b.account }),
 			column(balances, func(b balance) string { return b.currency }),

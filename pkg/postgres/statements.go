@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/umavez/umavez/pkg/ledger"
+	"github.com/umavez/umavez/pkg/money"
 	"github.com/umavez/umavez/pkg/payment"
 )
 
@@ -96,16 +98,25 @@ type balance struct {
 
 // sumBalances adds up what a batch does to the accounts whose balance is
 // kept, sorted so that concurrent batches lock them in one order.
-func sumBalances(entries []posted) []balance {
+// A sum beyond 64 bits is an error: the batch is split, and what is left over
+// is refused by the database.
+func sumBalances(entries []posted) ([]balance, error) {
 	sums := map[[2]string]int64{}
+	var failed error
+	add := func(account ledger.Account, currency string, amount int64) {
+		if account.Kind != ledger.KindBeneficiary {
+			return
+		}
+		k := [2]string{account.Name, currency}
+		sum, err := money.Add(sums[k], amount)
+		if err != nil {
+			failed = fmt.Errorf("balance of %s: %w", account.Name, err)
+		}
+		sums[k] = sum
+	}
 	for _, p := range entries {
-		e := p.entry
-		if e.Credit.Kind == ledger.KindBeneficiary {
-			sums[[2]string{e.Credit.Name, e.Currency}] += e.Amount
-		}
-		if e.Debit.Kind == ledger.KindBeneficiary {
-			sums[[2]string{e.Debit.Name, e.Currency}] -= e.Amount
-		}
+		add(p.entry.Credit, p.entry.Currency, p.entry.Amount)
+		add(p.entry.Debit, p.entry.Currency, -p.entry.Amount)
 	}
 	out := make([]balance, 0, len(sums))
 	for k, amount := range sums {
@@ -114,5 +125,5 @@ func sumBalances(entries []posted) []balance {
 	slices.SortFunc(out, func(a, b balance) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.currency, b.currency))
 	})
-	return out
+	return out, failed
 }

@@ -100,7 +100,7 @@ func (db *DB) BuryParked(ctx context.Context, limit time.Duration, f sweep.Filte
 	const bury = `
 WITH old AS (
   SELECT w.event_id FROM event_work w JOIN events e ON e.id = w.event_id
-  WHERE w.state = 'parked' AND w.since <= now() - $1::interval AND ($2 = '' OR e.provider = $2)
+  WHERE w.state = 'parked' AND w.reason <> 'registered' AND w.since <= now() - $1::interval AND ($2 = '' OR e.provider = $2)
   ORDER BY w.event_id
   LIMIT $3
   FOR UPDATE OF w SKIP LOCKED
@@ -121,7 +121,7 @@ SELECT event_id, turn, 'dead', 'parked for too long: ' || reason, attempts FROM 
 func (db *DB) CountParkedOver(ctx context.Context, limit time.Duration, f sweep.Filter) (n int, err error) {
 	const count = `
 SELECT count(*) FROM event_work w JOIN events e ON e.id = w.event_id
-WHERE w.state = 'parked' AND w.since <= now() - $1::interval AND ($2 = '' OR e.provider = $2)`
+WHERE w.state = 'parked' AND w.reason <> 'registered' AND w.since <= now() - $1::interval AND ($2 = '' OR e.provider = $2)`
 	if err := db.Pool.QueryRow(ctx, count, limit, f.Provider).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count parked events: %w", classify(err))
 	}

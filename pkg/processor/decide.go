@@ -22,13 +22,13 @@ import (
 func (p *Processor) settleOnce(ctx context.Context, items []*item) error {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
 	defer cancel()
-	ids := make([]int64, len(items))
+	events := make([]settlement.Handle, len(items))
 	var refs []settlement.Ref
 	for i, it := range items {
-		ids[i] = it.work.Event.ID
+		events[i] = it.work.Handle()
 		refs = append(refs, it.refs()...)
 	}
-	decided, err := p.store.Settle(ctx, ids, refs, func(claimed map[int64]bool, held map[settlement.Ref]settlement.Held) (settlement.Decision, error) {
+	decided, err := p.store.Settle(ctx, events, refs, func(claimed map[int64]bool, held map[settlement.Ref]settlement.Held) (settlement.Decision, error) {
 		return p.decide(items, claimed, held)
 	})
 	if err != nil {
@@ -47,10 +47,25 @@ type state struct {
 
 // owner is the owner that the application registered, or "".
 func (s *state) owner() string {
-	if s.registered == nil {
+	if s.registered == nil || s.contradicted() != "" {
 		return ""
 	}
 	return s.registered.Beneficiary
+}
+
+// contradicted says in what a captured payment is not what was registered;
+// then its money is given to nobody on the registration's word.
+func (s *state) contradicted() payment.Need {
+	r := s.registered
+	switch {
+	case r == nil || !s.now.Captured.Known:
+		return ""
+	case r.Currency != "" && r.Currency != s.now.Currency:
+		return payment.NeedCurrencyMatch
+	case r.Expected.Known && r.Expected.Value != s.now.Captured.Value:
+		return payment.NeedAmountMatch
+	}
+	return ""
 }
 
 // decide is the pure decision under the locks: each event in the order of its
@@ -66,7 +81,10 @@ func (p *Processor) decide(items []*item, claimed map[int64]bool, held map[settl
 	states := make(map[settlement.Ref]*state, len(held))
 	for ref, h := range held {
 		pay := withRegistration(h, ref)
-		states[ref] = &state{loaded: pay, now: pay, registered: h.Registered}
+		// What the registration adds is a change too, and is written.
+		loaded := h.Payment
+		loaded.Provider, loaded.Account, loaded.GatewayID, loaded.Registered = pay.Provider, pay.Account, pay.GatewayID, pay.Registered
+		states[ref] = &state{loaded: loaded, now: pay, registered: h.Registered}
 	}
 	for _, it := range items {
 		if !claimed[it.work.Event.ID] {
@@ -98,8 +116,8 @@ func withRegistration(h settlement.Held, ref settlement.Ref) payment.Payment {
 	if reg == nil {
 		return pay
 	}
-	if pay.Currency == "" {
-		pay.Currency = reg.Currency
+	if reg.Currency != "" && !pay.Captured.Known {
+		pay.Currency = reg.Currency // it outranks what an event said before the capture
 	}
 	if pay.Reference == "" {
 		pay.Reference = reg.Reference
@@ -131,6 +149,9 @@ func (p *Processor) judge(it *item, states map[settlement.Ref]*state) (settlemen
 		s := states[it.refOf(c)]
 		if _, ok := after[s]; !ok {
 			after[s] = s.now
+		}
+		if n := s.contradicted(); n != "" && it.work.Event.Type == event.TypeRegistered {
+			return p.limited(it, *it.parked(needReason(n), 0)), nil
 		}
 		r, v := p.resolve(it, c, after[s], s.owner())
 		if v != nil {
@@ -167,7 +188,7 @@ func (p *Processor) judge(it *item, states map[settlement.Ref]*state) (settlemen
 func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, owner string) (payment.Result, *settlement.Verdict) {
 	ref := it.refOf(c)
 	a, asked := it.answers[ref]
-	if asked && a.snapshot == nil {
+	if asked && a.snapshot == nil && it.work.Event.Type != event.TypeRegistered {
 		return payment.Result{}, it.parked(a.reason, a.wait)
 	}
 	if it.work.Event.Type == event.TypeReconcile && !asked {
@@ -175,8 +196,9 @@ func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, 
 	}
 	policy := it.policy
 	policy.Owner = owner
-	policy.Settle = it.work.State == event.StatusParked && it.now.Sub(it.work.Since) >= p.cfg.AgreeLimit
+	policy.Settle = it.contradictedFor() >= p.cfg.AgreeLimit
 	r, dropped := payment.Resolve(current, a.snapshot, c, policy)
+	r.Disagrees = r.Disagrees || policy.Settle && r.Stale
 	unsure := r.Need != "" || r.Applied() || r.Doubt
 	switch {
 	case dropped && unsure:
@@ -197,7 +219,17 @@ func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, 
 }
 
 // reasonDisagrees marks events for the list of reconciliation.
-const reasonDisagrees = "disagrees: the gateway's fee or status is not what was booked; nothing was changed"
+const reasonDisagrees = "disagrees: the gateway's API, this event and what was booked do not agree; nothing was changed for it"
+
+// contradictedFor is how long the event has waited for the gateway's API to
+// agree with it, and for nothing else.
+func (it *item) contradictedFor() time.Duration {
+	w := &it.work
+	if w.State != event.StatusParked || code(w.Reason) != string(payment.NeedAgreement) {
+		return 0
+	}
+	return it.now.Sub(w.ReasonSince)
+}
 
 // needReason says in words what a parked event waits for.
 func needReason(n payment.Need) string {
@@ -233,7 +265,10 @@ func (it *item) parked(reason string, atLeast time.Duration) *settlement.Verdict
 	if w.State == event.StatusParked {
 		v.Since = w.Since
 		if code(w.Reason) == code(reason) {
-			v.Parks = w.Parks + 1
+			v.Parks, v.ReasonSince = w.Parks, w.ReasonSince
+			if !w.Sibling { // its own time had come
+				v.Parks++
+			}
 		}
 	}
 	v.Delay = max(parkDelays[min(v.Parks, len(parkDelays)-1)], atLeast)

@@ -36,7 +36,7 @@ import (
 // Store is the storage that the processor needs.
 type Store interface {
 	Load(ctx context.Context, ids []int64) (settlement.Batch, error)
-	Settle(ctx context.Context, ids []int64, refs []settlement.Ref, decide settlement.Decide) (settlement.Decision, error)
+	Settle(ctx context.Context, events []settlement.Handle, refs []settlement.Ref, decide settlement.Decide) (settlement.Decision, error)
 	Fail(ctx context.Context, id int64, lastError string, backoff time.Duration, maxAttempts int) (dead bool, err error)
 	ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]int64, error)
 }
@@ -241,7 +241,7 @@ func (p *Processor) settle(ctx context.Context, items []*item, results map[int64
 		p.metrics.unknown.Inc()
 		p.log.Warn("batch.outcome_unknown", zap.Int("events", len(items)), zap.Error(err))
 		mark(Unknown)
-	case errors.Is(err, settlement.ErrUnavailable), errors.Is(err, settlement.ErrRetry):
+	case errors.Is(err, settlement.ErrUnavailable), errors.Is(err, settlement.ErrRetry) && len(items) == 1:
 		p.log.Warn("batch.given_back", zap.Int("events", len(items)), zap.Error(err))
 		mark(Again)
 	case len(items) > 1:

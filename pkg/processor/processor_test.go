@@ -169,7 +169,7 @@ func TestAContradictionThatLastsIsSettledForTheLookup(t *testing.T) {
 	w.gateway.says(pending("pay_1"))
 	id := w.receive(paid("pay_1"))
 	w.process(id)
-	w.exec(`UPDATE event_work SET since = now() - interval '1 hour'`)
+	w.exec(`UPDATE event_work SET reason_since = now() - interval '1 hour'`)
 	w.process(id)
 	if e := w.event(id); e.Status != "processed" {
 		t.Errorf("event is %+v", e)

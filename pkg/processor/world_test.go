@@ -134,8 +134,14 @@ func (w *world) receive(claims ...payment.Claim) int64 {
 
 func (w *world) receiveBody(ref string, body []byte) int64 {
 	w.t.Helper()
+	return w.receiveAs(fmt.Sprintf("%s-%d", w.t.Name(), received.Add(1)), ref, body)
+}
+
+// receiveAs stores an event under a key, or counts it as a redelivery.
+func (w *world) receiveAs(key, ref string, body []byte) int64 {
+	w.t.Helper()
 	stored, err := w.db.InsertEvents(w.t.Context(), []event.Arrival{{Event: event.Event{
-		Provider: "gw", Account: "default", DedupeKey: fmt.Sprintf("%s-%d", w.t.Name(), received.Add(1)), Type: "test",
+		Provider: "gw", Account: "default", DedupeKey: key, Type: "test",
 		PaymentRef: ref, Body: body, BodySHA256: sha256.Sum256(body), Secret: "1",
 	}}})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -59,7 +60,8 @@ func (c Config) Validate() error {
 			fault("NATS_CREDS: the file cannot be read: %w", errors.Unwrap(err))
 		}
 	}
-	if c.Replicas < 1 || c.Replicas > 5 {
+	if !slices.Contains([]int{1, 3, 5}, c.Replicas) {
+		// With two, the loss of one stops both: a majority of two is two.
 		fault("NATS_REPLICAS is %d; it must be 1, 3 or 5", c.Replicas)
 	}
 	if c.MaxBytes < 1<<20 {
@@ -72,6 +74,23 @@ func (c Config) Validate() error {
 		fault("NATS_ACK_WAIT is %s; it must be at least %s", c.AckWait, minAckWait)
 	}
 	return errors.Join(faults...)
+}
+
+// places names the hosts and ports of the URL, without user and password.
+func (c Config) places() string {
+	var found []string
+	for one := range strings.SplitSeq(c.URL, ",") {
+		if one = strings.TrimSpace(one); !strings.Contains(one, "://") {
+			one = "nats://" + one
+		}
+		if u, err := url.Parse(one); err == nil && u.Host != "" {
+			if u.Port() == "" {
+				u.Host += ":4222"
+			}
+			found = append(found, u.Host)
+		}
+	}
+	return strings.Join(found, ", ")
 }
 
 // withDefaults fills what was left zero by a caller that has no environment.

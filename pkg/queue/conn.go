@@ -145,3 +145,12 @@ func (c *Conn) Close() {
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, apiTimeout, fmt.Errorf("no answer of JetStream within %s", apiTimeout))
 }
+
+// classify is the package's, and says where a broker that is away was looked
+// for: the client's own text speaks of its buffers.
+func (c *Conn) classify(err error) error {
+	if errors.Is(err, nats.ErrReconnectBufExceeded) {
+		return classified{ErrUnavailable, errors.New("cannot reach NATS at " + c.cfg.places())}
+	}
+	return classify(err)
+}

@@ -99,7 +99,7 @@ func (c *Conn) Ensure(ctx context.Context) error {
 		}
 		cancel()
 		if err != nil {
-			return fmt.Errorf("stream %s: %w", cfg.Name, classify(err))
+			return fmt.Errorf("stream %s: %w", cfg.Name, c.classify(err))
 		}
 	}
 	return c.ensureConsumer(ctx)
@@ -109,7 +109,7 @@ func (c *Conn) ensureConsumer(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if _, err := c.js.CreateOrUpdateConsumer(ctx, StreamWebhooks, c.processorConsumer()); err != nil {
-		return fmt.Errorf("consumer %s: %w", ConsumerName, classify(err))
+		return fmt.Errorf("consumer %s: %w", ConsumerName, c.classify(err))
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (c *Conn) findStream(ctx context.Context, want jetstream.StreamConfig) (hav
 		}
 	}
 	if err != nil {
-		return have, false, fmt.Errorf("stream %s: %w", want.Name, classify(err))
+		return have, false, fmt.Errorf("stream %s: %w", want.Name, c.classify(err))
 	}
 	return stream.CachedInfo().Config, made, nil
 }
@@ -182,7 +182,7 @@ func (c *Conn) consumerConfig(ctx context.Context) (jetstream.ConsumerConfig, er
 	defer cancel()
 	consumer, err := c.js.Consumer(ctx, StreamWebhooks, ConsumerName)
 	if err != nil {
-		return jetstream.ConsumerConfig{}, fmt.Errorf("consumer %s: %w", ConsumerName, classify(err))
+		return jetstream.ConsumerConfig{}, fmt.Errorf("consumer %s: %w", ConsumerName, c.classify(err))
 	}
 	return consumer.CachedInfo().Config, nil
 }
@@ -248,7 +248,7 @@ func (c *Conn) Lag(ctx context.Context) (pending, ackPending uint64, err error) 
 	defer cancel()
 	consumer, err := c.js.Consumer(ctx, StreamWebhooks, ConsumerName)
 	if err != nil {
-		return 0, 0, fmt.Errorf("lag of %s: %w", ConsumerName, classify(err))
+		return 0, 0, fmt.Errorf("lag of %s: %w", ConsumerName, c.classify(err))
 	}
 	info := consumer.CachedInfo()
 	return info.NumPending, uint64(max(0, info.NumAckPending)), nil

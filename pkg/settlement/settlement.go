@@ -38,12 +38,27 @@ func (r Ref) Compare(o Ref) int {
 type Work struct {
 	Event    event.Event
 	State    event.Status // pending or parked
-	Turn     int16        // 1, and one more for each revival
+	Turn     int32        // 1, and one more for each revival
 	Attempts int          // failures so far
 	Parks    int          // times parked for Reason so far
 	Since    time.Time    // when it was received, revived or first parked
 	Reason   string       // why it is parked
+	// ReasonSince is since when it has been parked for that reason.
+	ReasonSince time.Time
+	// Sibling: it was not asked for, and came along with another event of its
+	// payment.
+	Sibling bool
 }
+
+// Handle names one turn of an event: what a transaction may claim is what was
+// loaded, and not a revival of it that happened since.
+type Handle struct {
+	EventID int64
+	Turn    int32
+}
+
+// Handle names the turn that was loaded.
+func (w *Work) Handle() Handle { return Handle{w.Event.ID, w.Turn} }
 
 // Registration is what the application told us of a payment.
 type Registration struct {
@@ -71,18 +86,19 @@ type Batch struct {
 // unfinished.
 type Verdict struct {
 	EventID int64
-	Turn    int16
+	Turn    int32
 	Status  event.Status
 	Outcome event.Outcome // for processed
 	Reason  string
 
 	// For parked and pending ones:
-	Delay      time.Duration // until it is due
-	Attempts   int
-	Parks      int
-	Since      time.Time // zero: now
-	LastError  string
-	WaitingFor string
+	Delay       time.Duration // until it is due
+	Attempts    int
+	Parks       int
+	Since       time.Time // zero: now
+	ReasonSince time.Time // zero: now
+	LastError   string
+	WaitingFor  string
 }
 
 // Settled says whether the verdict ends the event.

@@ -52,5 +52,15 @@ type Summary struct {
 	Days       int            `json:"body_days_dropped"` // days whose bodies were dropped
 	Forgotten  int            `json:"events_forgotten"`  // settled events beyond KEY_RETENTION
 	Reasons    map[string]int `json:"reasons"`           // why the due rows wait
-	Took       time.Duration  `json:"took_ns"`
+	// Parked are the events that wait for their time, by reason; a dry run
+	// tells, and only where it was asked for by a person.
+	Parked []Parked      `json:"parked,omitempty"`
+	Took   time.Duration `json:"took_ns"`
+}
+
+// Parked is how many events wait for one reason and are not due.
+type Parked struct {
+	Reason string    `json:"reason"`
+	Events int       `json:"events"`
+	NextAt time.Time `json:"next_at"` // when the first of them is due
 }

@@ -252,8 +252,18 @@ func TestRetentionDropsOldDaysAndForgetsOldSettledEvents(t *testing.T) {
 	w.exec(`WITH done AS (DELETE FROM event_work w USING events e WHERE e.id = w.event_id AND e.dedupe_key IN ('k0', 'k2', 'k4') RETURNING w.event_id)
 INSERT INTO event_results (event_id, status, reason) SELECT event_id, 'ignored', 'test' FROM done`)
 	sum := w.pass(sweep.Filter{}, false)
-	if sum.Days != 1 || sum.Forgotten != 2 {
-		t.Errorf("%+v", sum)
+	if sum.Days != 0 || sum.Forgotten != 2 {
+		t.Errorf("while an old event is unfinished: %+v", sum)
+	}
+	if got := w.count(`SELECT count(*) FROM event_bodies`); got != 6 {
+		t.Errorf("%d bodies are left, want all 6: one of that day is still needed", got)
+	}
+	if got := w.count(`SELECT count(*) FROM events WHERE dedupe_key = 'k1'`); got != 1 {
+		t.Error("an unfinished event was forgotten")
+	}
+	w.exec(`UPDATE events SET received_at = now() WHERE dedupe_key = 'k1'`)
+	if sum := w.pass(sweep.Filter{}, false); sum.Days != 1 || sum.Forgotten != 0 {
+		t.Errorf("afterwards: %+v", sum)
 	}
 	if got := w.count(`SELECT count(*) FROM event_bodies`); got != 2 {
 		t.Errorf("%d bodies are left, want 2", got)
@@ -263,8 +273,32 @@ INSERT INTO event_results (event_id, status, reason) SELECT event_id, 'ignored',
 			t.Errorf("%d rows are left in %s, want %d", got, table, want)
 		}
 	}
-	if got := w.count(`SELECT count(*) FROM events WHERE dedupe_key = 'k1'`); got != 1 {
-		t.Error("an unfinished event was forgotten")
+}
+
+func TestTheLastDaysAreKeptWhateverIsAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(2, 0)
+	w.exec(`DELETE FROM event_work`)
+	if got := w.count(`SELECT count(*) FROM (SELECT drop_body_partition('9999-01-01')) d (day) WHERE day IS NOT NULL`); got != 0 {
+		t.Error("a day was dropped")
+	}
+	if days, err := w.db.DropBodies(t.Context(), 0); err != nil || days != 0 || w.count(`SELECT count(*) FROM event_bodies`) != 2 {
+		t.Errorf("%d days dropped, %v", days, err)
+	}
+}
+
+func TestALostStreamMakesEverythingPendingDue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(12, 0)
+	w.exec(`UPDATE event_work SET next_at = now() + interval '6 hours'`)
+	w.exec(`UPDATE event_work SET state = 'parked', reason = 'payment_unknown: waits' WHERE event_id % 4 = 0`)
+	if n, err := w.db.RingForAll(t.Context()); err != nil || n != 9 {
+		t.Errorf("%d events were made due, want the 9 pending ones, %v", n, err)
+	}
+	if sum := w.pass(sweep.Filter{}, false); sum.Lost != 9 || w.queued() != 9 {
+		t.Errorf("%+v, %d queued", sum, w.queued())
 	}
 }
 
@@ -282,5 +316,11 @@ SELECT 'gw', 'default', 'pay_' || i, CASE WHEN i <= 10 THEN 'pending' ELSE 'fail
 	}
 	if got := w.count(`SELECT count(*) FROM webhook_events WHERE type = 'umavez.reconcile' AND status = 'pending'`); got != 10 || w.queued() != 10 {
 		t.Errorf("%d events, %d queued, want 10", got, w.queued())
+	}
+	// Events that died leave their payments to be asked about tomorrow.
+	w.exec(`WITH dead AS (DELETE FROM event_work RETURNING event_id) INSERT INTO event_results (event_id, status, reason) SELECT event_id, 'dead', 'test' FROM dead`)
+	w.exec(`UPDATE events SET dedupe_key = regexp_replace(dedupe_key, '[0-9]{8}$', to_char(now() - interval '1 day', 'YYYYMMDD')) WHERE type = 'umavez.reconcile'`)
+	if sum := w.pass(sweep.Filter{}, false); sum.Reconciled != 10 {
+		t.Errorf("the next day: %+v", sum)
 	}
 }

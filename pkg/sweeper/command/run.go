@@ -61,8 +61,11 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 	if o.output != "table" && o.output != "json" {
 		return &daemon.ConfigError{Err: fmt.Errorf("--output is %q; it must be table or json", o.output)}
 	}
-	if o.limit < 0 || o.filter.OlderThan < 0 {
-		return &daemon.ConfigError{Err: errors.New("--limit and --older-than must not be negative")}
+	if o.limit < 0 {
+		return &daemon.ConfigError{Err: errors.New("--limit must not be negative")}
+	}
+	if o.filter.OlderThan < 0 {
+		return &daemon.ConfigError{Err: errors.New("--older-than must not be negative")}
 	}
 	log := zap.NewNop()
 	if o.verbose {
@@ -81,6 +84,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 		return &daemon.ConfigError{Err: err}
 	}
 	defer s.Close()
+	if o.filter.Provider != "" && !slices.Contains(s.Gateways, o.filter.Provider) {
+		return &daemon.ConfigError{Err: fmt.Errorf("--provider %.40q is no gateway of SOURCES", o.filter.Provider)}
+	}
 	if o.output == "table" && term.IsTerminal(int(os.Stderr.Fd())) {
 		bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription("sweeping"),
 			progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
@@ -88,6 +94,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 		defer bar.Finish() //nolint:errcheck // a progress bar
 	}
 	sum, err := s.Pass(cmd.Context(), o.filter, o.dryRun)
+	if err == nil && o.dryRun {
+		sum.Parked, err = s.DB.ParkedReasons(cmd.Context(), o.filter)
+	}
 	if printErr := o.print(out, sum); err == nil {
 		err = printErr
 	}
@@ -127,6 +136,9 @@ func (o *options) print(out io.Writer, sum sweep.Summary) error {
 	}
 	for _, reason := range slices.Sorted(maps.Keys(sum.Reasons)) {
 		fmt.Fprintf(w, "  waits: %s\t%d\n", reason, sum.Reasons[reason])
+	}
+	for _, p := range sum.Parked {
+		fmt.Fprintf(w, "  parked, not due yet: %s\t%d, the first in %s\n", p.Reason, p.Events, time.Until(p.NextAt).Round(time.Second))
 	}
 	fmt.Fprintf(w, "took\t%s\n", sum.Took.Round(time.Millisecond))
 	return w.Flush()
