@@ -56,7 +56,7 @@ var may = map[string][]string{
 	"app": append([]string{"daemon", "ingest", "processor", "sweeper", "postgres", "queue", "lookup", "localpg",
 		"provider", "provider/registry", "settlement", "sweep"}, nouns...),
 	"sweeper/command": {"app", "daemon", "sweep", "sweeper"},
-	"demo":            {"app", "gatewaysim", "postgres", "sweep", "sweeper"},
+	"demo":            {"app", "daemon", "gatewaysim", "postgres", "sweep", "sweeper"},
 
 	// Rooms for tests.
 	"e2e":                                nil, // its tests import what they like

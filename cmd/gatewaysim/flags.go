@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +38,9 @@ not run.`,
   gatewaysim send --provider stripe --event payment_intent.succeeded`,
 		SilenceUsage: true, SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
 	root.AddCommand(newServe(), newSettings(), newStorm(), newPrint(), newSend())
 	return root
 }
@@ -81,8 +86,54 @@ func (f *simFlags) registerAPI(cmd *cobra.Command) {
 	fs.DurationVar(&a.StaleFor, "api-stale-for", time.Second, "by how much the replica lags")
 }
 
+// maxPayments bounds what the simulator holds in memory.
+const maxPayments = 1_000_000
+
+// checkSizes names the first flag that cannot be right; the simulation checks the
+// rest.
+func (f *simFlags) checkSizes() error {
+	if n := f.cfg.Payments; n < 1 || n > maxPayments {
+		return fmt.Errorf("--payments is %d; it must be from 1 to %d", n, maxPayments)
+	}
+	if n := f.cfg.Beneficiaries; n < 1 || n > maxPayments {
+		return fmt.Errorf("--beneficiaries is %d; it must be from 1 to %d", n, maxPayments)
+	}
+	if f.cfg.Window < 0 {
+		return fmt.Errorf("--window is %d; it must not be negative", f.cfg.Window)
+	}
+	s, a := f.cfg.Shares, f.cfg.API
+	for _, share := range []struct {
+		flag  string
+		value float64
+		most  float64
+	}{
+		{"duplicates", s.Duplicates, 100}, {"concurrent", s.Concurrent, 1}, {"wrong-signatures", s.WrongSignatures, 1},
+		{"malformed", s.Malformed, 1}, {"tests", s.Tests, 1}, {"lost", s.Lost, 1},
+		{"api-429", a.TooMany, 1}, {"api-5xx", a.ServerErrors, 1}, {"api-stale", a.Stale, 1},
+	} {
+		if !(share.value >= 0 && share.value <= share.most) { // so that NaN is refused too
+			return fmt.Errorf("--%s is %v; it must be from 0 to %v", share.flag, share.value, share.most)
+		}
+	}
+	return notNegative(map[string]time.Duration{"api-latency": a.Latency, "api-jitter": a.Jitter,
+		"api-retry-after": a.RetryAfter, "api-stale-for": a.StaleFor})
+}
+
+// notNegative names the first duration of these flags that is below zero.
+func notNegative(flags map[string]time.Duration) error {
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if d := flags[name]; d < 0 {
+			return fmt.Errorf("--%s is %s; it must not be negative", name, d)
+		}
+	}
+	return nil
+}
+
 // sim builds the simulation that the flags describe.
 func (f *simFlags) sim() (*gatewaysim.Sim, error) {
+	if err := f.checkSizes(); err != nil {
+		return nil, err
+	}
 	if f.output != "text" && f.output != "json" {
 		return nil, fmt.Errorf("--output %q is neither text nor json", f.output)
 	}

@@ -38,6 +38,9 @@ Stripe signature is good for five minutes.`,
   gatewaysim print --event charge.refunded --count 1 | sh`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if count < 1 {
+				return fmt.Errorf("--count is %d; it must be at least 1", count)
+			}
 			sim, err := f.sim()
 			if err != nil {
 				return err

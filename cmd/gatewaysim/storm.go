@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -61,6 +62,15 @@ of "gatewaysim settings" of the same seed and gateways.`,
 
 func (s *storm) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := s.check(); err != nil {
+		return err
+	}
+	if n := s.run.Concurrency; n < 1 || n > 10_000 {
+		return fmt.Errorf("--concurrency is %d; it must be from 1 to 10000", n)
+	}
+	if r := s.run.Rate; !(r >= 0) || math.IsInf(r, 0) { // NaN is not above zero either
+		return fmt.Errorf("--rate is %v; it must be a number of deliveries a second, or 0", r)
+	}
+	if err := notNegative(map[string]time.Duration{"retry-for": s.run.RetryFor, "linger": s.linger}); err != nil {
 		return err
 	}
 	sim, err := s.sim()

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/umavez/umavez/pkg/app"
+	"github.com/umavez/umavez/pkg/daemon"
 	"github.com/umavez/umavez/pkg/postgres"
 )
 
@@ -34,30 +37,62 @@ prints. Stop it with Ctrl-C; the data stays for the next time.`,
 }
 
 func runDev(ctx context.Context, dir string) error {
+	if dir == "" {
+		return &daemon.ConfigError{Err: errors.New("--dir is empty; give a directory")}
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return err
+		return &daemon.ConfigError{Err: fmt.Errorf("--dir: %w", err)}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return &daemon.ConfigError{Err: fmt.Errorf("--dir: %w", err)}
+	}
+	setDefault("INGEST_ADDR", "127.0.0.1:8080")
+	setDefault("ADMIN_ADDR", "127.0.0.1:9090")
+	setDefault("ENVIRONMENT", "sandbox")
+	setDefault("LOG_LEVEL", "warn")
+	if err := free("INGEST_ADDR", "ADMIN_ADDR"); err != nil {
 		return err
 	}
+	w := welcome{token: devSources(), database: os.Getenv("DATABASE_URL") != ""}
 	local, err := app.StartLocal(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer local.Stop()
-	setDefault("INGEST_ADDR", "127.0.0.1:8080")
-	setDefault("ADMIN_ADDR", "127.0.0.1:9090")
-	setDefault("ENVIRONMENT", "sandbox")
-	setDefault("LOG_LEVEL", "warn")
-	token := devSources()
+	roles := []app.Build{app.IngestRole, app.ProcessorRole, app.SweeperRole}
+	if err := app.Check(roles...); err != nil {
+		return err
+	}
 	if _, err := app.Migrate(ctx, zap.NewNop(), false, true, func(m postgres.Migration) {
 		fmt.Printf("migration %s\n", m.Name)
 	}); err != nil {
 		return err
 	}
-	welcome(token)
-	return app.Serve(ctx, "dev", app.IngestRole, app.ProcessorRole, app.SweeperRole)
+	w.print(local)
+	return app.Serve(ctx, "dev", roles...)
+}
+
+// free refuses addresses that cannot be listened on before anything is
+// started and the banner names them.
+func free(settings ...string) error {
+	var faults []error
+	for _, name := range settings {
+		addr := os.Getenv(name)
+		if addr == "off" && name == "ADMIN_ADDR" {
+			continue
+		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		l.Close() //nolint:errcheck // nobody has connected
+	}
+	if len(faults) > 0 {
+		return &daemon.ConfigError{Err: errors.Join(faults...)}
+	}
+	return nil
 }
 
 func setDefault(name, value string) {
@@ -85,15 +120,35 @@ func devSources() (token string) {
 	return token
 }
 
-func welcome(token string) {
+// welcome is the banner.
+type welcome struct {
+	token    string // of the Asaas source that was made up, or ""
+	database bool   // DATABASE_URL was given; it is not shown
+}
+
+func (w welcome) print(local *app.Local) {
+	database, broker := os.Getenv("DATABASE_URL"), os.Getenv("NATS_URL")
+	psql := "'" + database + "'"
+	if w.database {
+		psql = `"$DATABASE_URL"`
+	}
+	if local.NATS == nil {
+		broker = "$NATS_URL"
+	}
 	fmt.Printf("\numavez is running; Ctrl-C stops it.\n\n")
 	for _, s := range strings.Split(os.Getenv("SOURCES"), ",") {
 		fmt.Printf("  webhooks   http://%s/webhooks/%s\n", os.Getenv("INGEST_ADDR"), strings.TrimSpace(s))
 	}
-	fmt.Printf("  metrics    http://%s/metrics\n", os.Getenv("ADMIN_ADDR"))
-	fmt.Printf("  database   psql '%s'\n", os.Getenv("DATABASE_URL"))
-	fmt.Printf("  queue      %s\n", os.Getenv("NATS_URL"))
-	if token == "" {
+	if admin := os.Getenv("ADMIN_ADDR"); admin != "off" {
+		fmt.Printf("  metrics    http://%s/metrics\n", admin)
+	}
+	fmt.Printf("  database   psql %s\n", psql)
+	if pg := local.Postgres; pg != nil && pg.Moved() {
+		fmt.Printf("             it lives in %s: its user cannot reach --dir\n", pg.Dir())
+	}
+	fmt.Printf("  queue      %s\n", broker)
+	if w.token == "" {
+		fmt.Println()
 		return
 	}
 	fmt.Printf(`
@@ -102,7 +157,12 @@ Pay something (twice, if you like: it is credited once):
   curl -i http://%s/webhooks/asaas -H 'asaas-access-token: %s' \
     -d '{"id":"evt_dev_1","event":"PAYMENT_RECEIVED","dateCreated":"2026-01-20 14:01:09","payment":{"object":"payment","id":"pay_dev_1","value":59.90,"netValue":57.91,"billingType":"PIX","status":"RECEIVED","externalReference":"PED-1001","refunds":null}}'
 
-  psql '%s' -c 'SELECT status, captured, fee, net FROM payments' -c 'SELECT kind, amount, debit_account, credit_account FROM ledger_entries'
+  psql %s -c 'SELECT status, captured, fee, net FROM payments' -c 'SELECT kind, amount, debit_account, credit_account FROM ledger_entries'
 
-`, os.Getenv("INGEST_ADDR"), token, os.Getenv("DATABASE_URL"))
+Thousands of webhooks, with the gateways' APIs: stop this, then
+
+  gatewaysim settings > sim.env; set -a; . ./sim.env; set +a; umavez dev
+  gatewaysim storm        # in another terminal
+
+`, os.Getenv("INGEST_ADDR"), w.token, psql)
 }

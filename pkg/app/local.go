@@ -28,6 +28,10 @@ type Local struct {
 func StartLocal(ctx context.Context, dir string) (*Local, error) {
 	l := &Local{}
 	if os.Getenv("DATABASE_URL") == "" {
+		if os.Getenv("NATS_URL") != "" {
+			// Its messages are of another database, and would be taken away.
+			return nil, &daemon.ConfigError{Err: errors.New("NATS_URL is set and DATABASE_URL is not: the streams of a NATS account belong to one database; set both or neither")}
+		}
 		if err := l.startPostgres(ctx, dir); err != nil {
 			return nil, err
 		}

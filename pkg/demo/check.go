@@ -13,8 +13,7 @@ import (
 
 // check compares the database with the simulator's truth, and checks every
 // invariant.
-func (w *world) check(ctx context.Context, sim *gatewaysim.Sim, storm gatewaysim.Report) (*Report, error) {
-	r := newReport(storm)
+func (w *world) check(ctx context.Context, sim *gatewaysim.Sim, storm gatewaysim.Report, r *Report) error {
 	r.PeakMiB = map[string]float64{"ingest": w.ingest.peakMiB(), "processor": w.processors[1].peakMiB()}
 	if w.broker != nil {
 		r.PeakMiB["broker"] = w.broker.peakMiB()
@@ -26,17 +25,17 @@ func (w *world) check(ctx context.Context, sim *gatewaysim.Sim, storm gatewaysim
 	c.counts(storm)
 	c.timings()
 	if c.err != nil {
-		return nil, fmt.Errorf("compare with the truth: %w", c.err)
+		return fmt.Errorf("compare with the truth: %w", c.err)
 	}
 	results, err := w.db.Verify(ctx, postgres.VerifyOptions{PendingLimit: time.Minute, BodiesSince: time.Hour, Rows: 10}, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.Checks = results
 	for _, one := range results {
 		r.Violations += one.Count
 	}
-	return r, nil
+	return nil
 }
 
 // comparison gathers differences; the first database error ends it.

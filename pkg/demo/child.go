@@ -65,6 +65,21 @@ func (c *child) exited() bool {
 	}
 }
 
+// ended is a fatal error with the process's last words when it has ended.
+func (c *child) ended() error {
+	if !c.exited() {
+		return nil
+	}
+	text, _ := os.ReadFile(c.log)
+	last := "it said nothing"
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" {
+			last = line
+		}
+	}
+	return errFatal{fmt.Errorf("%s ended at its start: %s", strings.TrimSuffix(filepath.Base(c.log), ".log"), last)}
+}
+
 // peakMiB is the most memory that the process has had resident, in MiB; 0
 // where the system does not tell.
 func (c *child) peakMiB() float64 {

@@ -15,6 +15,7 @@ import (
 
 // Report is what the demo found; its JSON names are an interface.
 type Report struct {
+	Error      string `json:"error,omitempty"` // why the demo did not come to its end; the rest is what was known
 	Seed       uint64 `json:"seed"`
 	EventsSent int    `json:"events_sent"` // requests, retries included
 	Accepted   int    `json:"accepted"`    // deliveries answered with success
@@ -57,13 +58,15 @@ type Report struct {
 	Checks      []postgres.CheckResult `json:"checks"`
 }
 
-func newReport(s gatewaysim.Report) *Report {
-	return &Report{
-		Seed: s.Seed, EventsSent: s.Requests, Accepted: s.Acknowledged, Rejected: s.Refused, Retries: s.Retries,
-		Lost: s.ByKind[gatewaysim.DeliveryLost], Concurrent: s.ByKind[gatewaysim.DeliveryConcurrent],
-		AckP50: s.Latency.P50, AckP99: s.Latency.P99, EventsPerSecond: s.EventsPerSecond, StormSeconds: s.Elapsed.Seconds(),
-		Outcomes: map[string]int{}, Statuses: map[string]int{},
-	}
+func newReport(seed uint64) *Report {
+	return &Report{Seed: seed, Outcomes: map[string]int{}, Statuses: map[string]int{}, Kills: []string{}, Checks: []postgres.CheckResult{}}
+}
+
+// stormed takes over what the simulator counted.
+func (r *Report) stormed(s gatewaysim.Report) {
+	r.EventsSent, r.Accepted, r.Rejected, r.Retries = s.Requests, s.Acknowledged, s.Refused, s.Retries
+	r.Lost, r.Concurrent = s.ByKind[gatewaysim.DeliveryLost], s.ByKind[gatewaysim.DeliveryConcurrent]
+	r.AckP50, r.AckP99, r.EventsPerSecond, r.StormSeconds = s.Latency.P50, s.Latency.P99, s.EventsPerSecond, s.Elapsed.Seconds()
 }
 
 // shown bounds the list of differences.
@@ -106,12 +109,17 @@ func (r *Report) table(out io.Writer) {
 	line(r.EventsSent, "webhooks sent (%d retries)", r.Retries)
 	line(r.Duplicates, "duplicates absorbed, %d sent at the same instant as the first", r.Concurrent)
 	line(r.Rejected, "forged ones refused")
-	line(r.Lost, "webhooks that never came, found by reconciliation")
+	line(r.Lost, "webhooks that never came")
+	if r.Unheard == 1 {
+		line(1, "payment of which no webhook ever came")
+	} else {
+		line(r.Unheard, "payments of which no webhook ever came")
+	}
 	for _, k := range r.Kills {
 		line("kill", "%s", k)
 	}
 	head("WHAT UMAVEZ DID")
-	line(r.Accepted, "deliveries answered with success, %d different events", r.EventsAcknowledged)
+	line(r.Accepted, "deliveries answered with success, %d different events stored", r.EventsStored)
 	line(fmt.Sprintf("%.0f/s", r.EventsPerSecond), "accepted, with everything on this machine")
 	line(fmt.Sprintf("%.1f ms", r.AckP50), "answer to the gateway, median; p99 %.1f ms", r.AckP99)
 	line(fmt.Sprintf("%.0f ms", r.FinalP50), "from receipt to final, median; p99 %.0f ms (kills included)", r.FinalP99)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/umavez/umavez/pkg/app"
+	"github.com/umavez/umavez/pkg/daemon"
 	"github.com/umavez/umavez/pkg/gatewaysim"
 	"github.com/umavez/umavez/pkg/postgres"
 	"github.com/umavez/umavez/pkg/sweep"
@@ -28,15 +29,19 @@ const schemaName = "umavez_demo"
 // world is all that the demo runs.
 type world struct {
 	dir, logs  string
+	nats       string // the address that --nats gave
 	local      *app.Local
 	api        *http.Server
 	db         *postgres.DB
 	ingestURL  string
-	broker     *child // nil: NATS_URL was given, it is not ours to kill
+	broker     *child // nil: --nats was given, it is not ours to kill
 	brokerArgs []string
+	ours       bool // the streams at --nats were made by us
 	ingest     *child
 	processors []*child
 	sweeper    *app.Sweeper
+
+	waiting func(unfinished, unsent int) // told while all is not final yet
 
 	mu     sync.Mutex
 	kills  []string
@@ -44,25 +49,21 @@ type world struct {
 }
 
 func startWorld(ctx context.Context, cfg Config, sim *gatewaysim.Sim) (w *world, err error) {
-	w = &world{dir: cfg.Dir, logs: filepath.Join(cfg.Dir, "demo-logs")}
-	defer func() {
-		if err != nil {
-			w.stop()
-		}
-	}()
+	w = &world{dir: cfg.Dir, logs: filepath.Join(cfg.Dir, "demo-logs"), nats: cfg.NATS, waiting: func(int, int) {}}
 	if err := os.RemoveAll(w.logs); err != nil {
 		return w, err
 	}
 	if err := os.MkdirAll(w.logs, 0o755); err != nil {
 		return w, err
 	}
+	// The broker first: what is wrong with --nats harms nothing then.
+	if err := w.startBroker(ctx); err != nil {
+		return w, err
+	}
 	if w.local, err = app.StartLocalPostgres(ctx, cfg.Dir); err != nil {
 		return w, err
 	}
 	if err := ownSchema(ctx); err != nil {
-		return w, err
-	}
-	if err := w.startBroker(ctx); err != nil {
 		return w, err
 	}
 	var apiURL string
@@ -90,20 +91,17 @@ func startWorld(ctx context.Context, cfg Config, sim *gatewaysim.Sim) (w *world,
 
 // ownSchema points DATABASE_URL at an empty schema of the demo's own.
 func ownSchema(ctx context.Context) error {
-	db, err := postgres.Open(ctx, postgres.Config{DatabaseURL: os.Getenv("DATABASE_URL"), MaxConns: 1})
+	u, err := url.Parse(os.Getenv("DATABASE_URL"))
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return &daemon.ConfigError{Err: errors.New("DATABASE_URL is not a PostgreSQL address (postgres://user:password@host:port/database)")}
+	}
+	db, err := app.OpenDatabase(ctx)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if err := db.Ping(ctx); err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
 	if _, err := db.Pool.Exec(ctx, "DROP SCHEMA IF EXISTS "+schemaName+" CASCADE; CREATE SCHEMA "+schemaName); err != nil {
-		return fmt.Errorf("demo: prepare the schema %s: %w", schemaName, err)
-	}
-	u, err := url.Parse(os.Getenv("DATABASE_URL"))
-	if err != nil || u.Scheme == "" {
-		return errors.New("demo: DATABASE_URL must be a URL (postgres://...)")
+		return fmt.Errorf("prepare the schema %s: %w", schemaName, err)
 	}
 	q := u.Query()
 	q.Set("search_path", schemaName)
@@ -111,9 +109,15 @@ func ownSchema(ctx context.Context) error {
 	return os.Setenv("DATABASE_URL", u.String())
 }
 
+// startBroker starts a broker of the demo's own. NATS_URL does not count: the
+// names of the streams are fixed, so invented payments would reach whoever
+// listens there, and a real umavez' messages would be taken from it.
 func (w *world) startBroker(ctx context.Context) error {
-	if os.Getenv("NATS_URL") != "" {
-		return nil
+	if w.nats != "" {
+		return w.borrowBroker(ctx)
+	}
+	for _, name := range []string{"NATS_CREDS", "NATS_REPLICAS"} {
+		os.Unsetenv(name) //nolint:errcheck // the names are valid
 	}
 	dir := filepath.Join(w.dir, "demo-nats")
 	if err := os.RemoveAll(dir); err != nil {
@@ -128,7 +132,44 @@ func (w *world) startBroker(ctx context.Context) error {
 	if w.broker, err = w.spawn("broker", nil, w.brokerArgs...); err != nil {
 		return err
 	}
-	return waitFor(ctx, 20*time.Second, "the broker", func() error { return dial(fmt.Sprintf("127.0.0.1:%d", port)) })
+	return waitFor(ctx, 20*time.Second, "the broker", func() error {
+		if err := w.broker.ended(); err != nil {
+			return err
+		}
+		return dial(fmt.Sprintf("127.0.0.1:%d", port))
+	})
+}
+
+// borrowBroker uses the broker of --nats, when nobody else does.
+func (w *world) borrowBroker(ctx context.Context) error {
+	os.Setenv("NATS_URL", w.nats) //nolint:errcheck // the name is valid
+	conn, err := app.OpenQueue(ctx)
+	if err != nil {
+		return fmt.Errorf("--nats: %w", err)
+	}
+	defer conn.Close()
+	who, err := conn.Occupied(ctx)
+	if err != nil {
+		return fmt.Errorf("--nats: %w", err)
+	}
+	if who != "" {
+		return &daemon.ConfigError{Err: fmt.Errorf("--nats: this NATS account is in use: %s. The demo would send invented payments there and take messages away; "+
+			"use another account, or leave --nats out. If an earlier demo that was killed left them, delete both streams", who)}
+	}
+	w.ours = true
+	return nil
+}
+
+// returnBroker takes the demo's streams off the broker of --nats.
+func (w *world) returnBroker() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := app.OpenQueue(ctx)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_ = conn.Remove(ctx) // the next demo there says what is left
 }
 
 func (w *world) startRoles(ctx context.Context) (err error) {
@@ -152,8 +193,10 @@ func (w *world) startRoles(ctx context.Context) (err error) {
 		w.processors = append(w.processors, p)
 	}
 	return waitFor(ctx, 20*time.Second, "ingest", func() error {
-		if w.ingest.exited() {
-			return errFatal{fmt.Errorf("ingest ended; see %s", w.ingest.log)}
+		for _, c := range append([]*child{w.ingest}, w.processors...) {
+			if err := c.ended(); err != nil {
+				return err
+			}
 		}
 		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/readyz", adminPort))
 		if err != nil {
@@ -183,7 +226,7 @@ func (w *world) killProcessor(ctx context.Context) (err error) {
 // killBroker ends the broker without notice, and starts it again on its port.
 func (w *world) killBroker(ctx context.Context) (err error) {
 	if w.broker == nil {
-		w.noteKill("none of the broker: NATS_URL was given")
+		w.noteKill("none of the broker: --nats was given")
 		return nil
 	}
 	w.broker.kill()
@@ -239,25 +282,33 @@ func (w *world) settle(ctx context.Context, cfg Config) (s settled, err error) {
 
 // drain sweeps until nothing is unfinished and everything is relayed.
 func (w *world) drain(ctx context.Context, s *settled) error {
+	var unfinished, unsent int
+	late := func() error {
+		return fmt.Errorf("not final within --settle: %d events unfinished, %d domain events unsent; see the logs in %s", unfinished, unsent, w.logs)
+	}
 	for {
-		var unfinished, unsent, idle int
+		var idle int
 		if err := w.db.Pool.QueryRow(ctx, `
 SELECT (SELECT count(*) FROM event_work), (SELECT count(*) FROM outbox WHERE relayed_at IS NULL),
        (SELECT count(*) FROM event_work w JOIN events e ON e.id = w.event_id WHERE e.received_at < now() - interval '5 seconds' AND w.state = 'pending')`).
 			Scan(&unfinished, &unsent, &idle); err != nil {
+			if ctx.Err() != nil {
+				return late()
+			}
 			return fmt.Errorf("waiting until all is final: %w", err)
 		}
+		w.waiting(unfinished, unsent)
 		if unfinished == 0 && unsent == 0 {
 			return nil
 		}
 		if idle > 0 {
-			if _, err := w.sweeper.Pass(ctx, sweep.Filter{OlderThan: 5 * time.Second}, false); err != nil && !errors.Is(err, sweeper.ErrQueue) {
+			if _, err := w.sweeper.Pass(ctx, sweep.Filter{OlderThan: 5 * time.Second}, false); err != nil && ctx.Err() == nil && !errors.Is(err, sweeper.ErrQueue) {
 				return fmt.Errorf("sweep: %w", err)
 			}
 			s.sweeps++
 		}
 		if !pause(ctx, 500*time.Millisecond) {
-			return fmt.Errorf("not final in time: %d events unfinished, %d domain events unsent; see the logs in %s", unfinished, unsent, w.logs)
+			return late()
 		}
 	}
 }
@@ -268,6 +319,9 @@ func (w *world) stop() {
 	}
 	if w.sweeper != nil {
 		w.sweeper.Close()
+	}
+	if w.ours {
+		w.returnBroker()
 	}
 	if w.db != nil {
 		w.db.Close()
@@ -310,8 +364,11 @@ func waitFor(ctx context.Context, limit time.Duration, what string, try func() e
 			return nil
 		}
 		var fatal errFatal
-		if errors.As(err, &fatal) || !pause(ctx, 50*time.Millisecond) {
-			return fmt.Errorf("demo: %s did not come up within %s: %w", what, limit, err)
+		if errors.As(err, &fatal) {
+			return fatal.error
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("%s did not come up within %s: %w", what, limit, err)
 		}
 	}
 }

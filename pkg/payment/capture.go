@@ -59,28 +59,27 @@ func (m *machine) captured(at time.Time) Need {
 	return m.step(StatusPaid, bookings...)
 }
 
-// newFee remembers a fee that is not known yet.
+// newFee remembers a fee that is not known yet. A fee of zero is remembered
+// too, and books nothing: an event that only names it has its answer then.
 func (m *machine) newFee(f *Fact) (b Booking, fresh bool, need Need) {
-	switch {
-	case f.ID == "":
+	if f.ID == "" {
 		return b, false, NeedID
-	case !f.Amount.Known:
-		return b, false, NeedFeeAmount
-	case f.Amount.Value < 0:
-		return b, false, NeedRange
 	}
 	for _, held := range m.p.Details.Fees {
 		if held.ID == f.ID {
 			// No gateway promises that its fee never changes, and a fee must
 			// not hold up refunds: the first amount stands, and a person is told.
-			if held.Amount != f.Amount.Value {
+			if f.Amount.Known && held.Amount != f.Amount.Value {
 				m.stale, m.disagrees = true, true
 			}
 			return b, false, ""
 		}
 	}
-	if f.Amount.Value == 0 {
-		return b, false, ""
+	switch {
+	case !f.Amount.Known:
+		return b, false, NeedFeeAmount
+	case f.Amount.Value < 0:
+		return b, false, NeedRange
 	}
 	sum, err := money.Add(m.p.Fee, f.Amount.Value)
 	if err != nil {
@@ -88,7 +87,7 @@ func (m *machine) newFee(f *Fact) (b Booking, fresh bool, need Need) {
 	}
 	m.p.Fee = sum
 	m.p.Details.Fees = append(m.p.Details.Fees, Fee{ID: f.ID, Amount: f.Amount.Value})
-	return Booking{KindFee, "fee", f.ID, f.Amount.Value}, true, ""
+	return Booking{KindFee, "fee", f.ID, f.Amount.Value}, f.Amount.Value > 0, ""
 }
 
 // fee books a fee; the fee of a payment that was not captured yet is booked

@@ -38,7 +38,9 @@ const (
 	FactRefundTotal FactKind = "refund_total"
 	// FactDispute: one dispute by its ID, with Amount and Dispute state.
 	FactDispute FactKind = "dispute"
-	// FactFee: one fee by its ID, with Amount, in the payment's currency.
+	// FactFee: one fee by its ID, with Amount, in the payment's currency. An
+	// amount that is not known says that there is a fee and asks for a lookup;
+	// one of zero, that there is nothing to book under this id.
 	FactFee FactKind = "fee"
 	// FactUndo: the payment itself was taken back; it is open again. ID names
 	// the undo.

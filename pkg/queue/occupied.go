@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Occupied says in words what somebody keeps in the streams of umavez: messages
-// or consumers. It is empty when the streams are not there, or are there and
-// hold and serve nobody.
+// Occupied says in words which streams of umavez are there and what they hold;
+// it is empty when this account has none of them. A stream without messages
+// and consumers counts too: somebody made it.
 func (c *Conn) Occupied(ctx context.Context) (string, error) {
 	var found []string
 	for _, name := range []string{StreamWebhooks, StreamPayments} {
@@ -22,9 +22,7 @@ func (c *Conn) Occupied(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("stream %s: %w", name, c.classify(err))
 		}
-		if info.State.Msgs > 0 || info.State.Consumers > 0 {
-			found = append(found, fmt.Sprintf("stream %s with %d messages and %d consumers", name, info.State.Msgs, info.State.Consumers))
-		}
+		found = append(found, fmt.Sprintf("stream %s (messages %d, consumers %d)", name, info.State.Msgs, info.State.Consumers))
 	}
 	return strings.Join(found, ", "), nil
 }

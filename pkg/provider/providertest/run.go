@@ -229,7 +229,8 @@ func claimFaults(c payment.Claim) (faults []string) {
 		case payment.FactDispute:
 			add(f.ID == "" || f.Dispute == "", "a dispute fact lacks id or state")
 		case payment.FactFee:
-			add(f.ID == "" || !f.Amount.Known, "a fee fact lacks id or amount")
+			// Without an amount it says that the fee exists, and is to be looked up.
+			add(f.ID == "" || f.Amount.Value < 0, "a fee fact lacks its id, or is below zero")
 		case payment.FactRefundTotal:
 			add(!f.Amount.Known, "a refund total lacks its amount")
 		case payment.FactUndo:

@@ -160,8 +160,7 @@ func (o *charge) claim(r *reading) error {
 		return o.refunded(r)
 	case "charge.updated":
 		// The one update that matters is the arrival of the balance
-		// transaction. A webhook names it only, so that the claim has no fact
-		// of its own: the lookup that it causes brings the fee.
+		// transaction, and with it the fee.
 		r.nothing = !*o.Captured || o.BalanceTransaction.id == ""
 		return r.fee(o.BalanceTransaction)
 	}

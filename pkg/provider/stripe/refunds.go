@@ -111,16 +111,28 @@ func (o *dispute) facts(r *reading) error {
 	return nil
 }
 
-// fee adds the fee of an expanded balance transaction.
+// fee adds the fee of a charge's balance transaction. A webhook only names it:
+// then the fee is known to exist and its amount is not, which a lookup answers.
+// Where lookups are off nobody could, and the fee is left out. One with nothing
+// to book (none, given back, or in another currency than the payment) is said
+// to be zero, so that its name is known and not asked about again.
 func (r *reading) fee(ref reference) error {
 	if ref.object == nil {
+		if ref.id != "" && ref.id.Clean() && r.g.src.Lookup != provider.LookupNever {
+			r.add(payment.Fact{Kind: payment.FactFee, ID: string(ref.id)})
+		}
 		return nil
 	}
 	var t balanceTransaction
 	if err := provider.Decode(ref.object, &t); err != nil {
 		return err
 	}
-	return t.fact(r)
+	before := len(r.says.Facts)
+	if err := t.fact(r); err != nil || len(r.says.Facts) > before || t.ID == "" || !t.ID.Clean() {
+		return err
+	}
+	r.add(payment.Fact{Kind: payment.FactFee, ID: string(t.ID), Amount: payment.Of(0)})
+	return nil
 }
 
 // fact adds the fee, if there is one in the payment's currency: fees are in

@@ -113,7 +113,8 @@ func TestLookupsAgainstStripesOwnMock(t *testing.T) {
 		if err := a.refine(ctx, &c, "payment_intent"); err != nil {
 			t.Fatal(err)
 		}
-		if f := a.r.says.Facts; len(f) != 2 || f[0].Refund != payment.RefundSucceeded || f[0].Amount != payment.Of(100) || f[1].Dispute != payment.DisputeInquiry {
+		if f := a.r.says.Facts; len(f) != 3 || f[0].Refund != payment.RefundSucceeded || f[0].Amount != payment.Of(100) || f[1].Dispute != payment.DisputeInquiry ||
+			f[2].Kind != payment.FactFee || f[2].Amount != payment.Of(0) {
 			t.Errorf("%+v", f)
 		}
 	})
