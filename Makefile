@@ -20,7 +20,6 @@ $(COMMANDS): ensure-go
 
 demo: ensure-go ensure-postgres ## everything on this machine: a storm of webhooks and a checked report
 	$(GO) build -trimpath -o $(BIN)/umavez ./cmd/umavez
-	$(GO) build -trimpath -o $(BIN)/gatewaysim ./cmd/gatewaysim
 	./$(BIN)/umavez demo
 
 test: ensure-go ensure-postgres lint ## every test, on real PostgreSQL and JetStream

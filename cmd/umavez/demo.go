@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,13 +15,14 @@ func demoCommand(out io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "A storm of webhooks against everything on this machine, checked to the cent",
-		Long: `demo starts a private PostgreSQL (or uses DATABASE_URL) and a NATS of its own,
+		Long: `demo starts a private PostgreSQL and NATS (or uses DATABASE_URL and NATS_URL),
 ingest, two processors and a sweeper, and a simulator of the gateways. It sends
 a storm of webhooks with duplicates, disorder, forgeries and losses, kills a
 processor and the broker in the middle, and compares what is left with the
 simulator's truth. In a database that was given it uses, and empties, the
-schema umavez_demo. NATS_URL is ignored, since the demo's payments are invented;
---nats uses a broker on which nobody uses the streams WEBHOOKS and PAYMENTS.
+schema umavez_demo. A NATS that was given is refused when it has the streams
+WEBHOOKS or PAYMENTS already, since the demo's payments are invented; the demo
+takes its own streams away when it ends.
 
 Exit codes: 0 everything is as it should be, 1 something differs (the rows are
 printed), 2 settings or arguments.`,
@@ -37,7 +39,8 @@ printed), 2 settings or arguments.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Dir, "dir", ".umavez", "directory for servers, logs and demo-report.json")
-	f.StringVar(&cfg.NATS, "nats", "", "NATS to use instead of one of the demo's own; refused when its streams are in use")
+	f.StringVar(&cfg.NATS, "nats", os.Getenv("NATS_URL"), "NATS to use instead of one of the demo's own (default NATS_URL); refused when its streams are in use")
+	f.Lookup("nats").DefValue = "" // it may hold a password
 	f.Uint64Var(&cfg.Seed, "seed", 1, "what is sent, and in which order, follows from it")
 	f.IntVar(&cfg.Payments, "payments", 5000, "payments to simulate")
 	f.IntVar(&cfg.Concurrency, "concurrency", 32, "webhooks under way at once")

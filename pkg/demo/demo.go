@@ -33,7 +33,7 @@ import (
 // Config says how large the storm is.
 type Config struct {
 	Dir         string // for servers, logs and the JSON report
-	NATS        string // a broker to use instead of one of the demo's own; NATS_URL does not count
+	NATS        string // a broker to use instead of one of the demo's own
 	Seed        uint64
 	Payments    int
 	Concurrency int
@@ -171,7 +171,7 @@ func showWaiting(cfg Config, say func(string, ...any)) (show func(unfinished, un
 			return
 		}
 		last = time.Now()
-		say("  waiting: %s unfinished, %s not relayed; a killed processor's events come back after NATS_ACK_WAIT (30 s)",
+		say("  waiting: %s unfinished, %s not relayed; a killed processor's events come back after NATS_ACK_WAIT (12 s)",
 			count(unfinished, "event"), count(unsent, "domain event"))
 	}, func() {}
 }
