@@ -34,13 +34,15 @@ printed), 2 settings or arguments.`,
 			if err := wantsOutput(cfg.Output); err != nil {
 				return err
 			}
+			if !cmd.Flags().Changed("nats") { // as a flag's default --help would show its password
+				cfg.NATS = os.Getenv("NATS_URL")
+			}
 			return demo.Run(cmd.Context(), cfg, out)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Dir, "dir", ".umavez", "directory for servers, logs and demo-report.json")
-	f.StringVar(&cfg.NATS, "nats", os.Getenv("NATS_URL"), "NATS to use instead of one of the demo's own (default NATS_URL); refused when its streams are in use")
-	f.Lookup("nats").DefValue = "" // it may hold a password
+	f.StringVar(&cfg.NATS, "nats", "", "NATS to use instead of one of the demo's own (default NATS_URL); refused when its streams are in use")
 	f.Uint64Var(&cfg.Seed, "seed", 1, "what is sent, and in which order, follows from it")
 	f.IntVar(&cfg.Payments, "payments", 5000, "payments to simulate")
 	f.IntVar(&cfg.Concurrency, "concurrency", 32, "webhooks under way at once")

@@ -162,7 +162,7 @@ Pay something (twice, if you like: it is credited once):
 Thousands of webhooks, with the gateways' APIs: stop this, then
 
   gatewaysim settings > sim.env; set -a; . ./sim.env; set +a; umavez dev
-  gatewaysim storm        # in another terminal
+  gatewaysim storm --linger 2m        # in another terminal
 
 `, os.Getenv("INGEST_ADDR"), w.token, psql)
 }

@@ -73,7 +73,7 @@ func TestWrongArgumentsAndSettingsExitWithTwoAndSayWhich(t *testing.T) {
 		{"umavez demo --settle 0s", nil, "--settle is 0s"},
 		{"umavez demo --concurrency 0", nil, "--concurrency is 0"},
 		{"umavez demo --dir=", nil, "--dir is empty"},
-		{"umavez demo", []string{"DATABASE_URL=mysql://u:canary@h"}, "DATABASE_URL is not a PostgreSQL address"},
+		{"umavez demo", []string{"NATS_URL=", "DATABASE_URL=mysql://u:canary@h"}, "DATABASE_URL is not a PostgreSQL address"},
 		{"umavez demo --nats nats://u:canary@127.0.0.1:1", nil, "NATS"},
 		{"umavez dev --dir=", nil, "--dir is empty"},
 		{"umavez dev", []string{"DATABASE_URL=mysql://u:canary@h"}, "DATABASE_URL is not a PostgreSQL address"},
@@ -114,9 +114,9 @@ func TestWrongArgumentsAndSettingsExitWithTwoAndSayWhich(t *testing.T) {
 			t.Errorf("%s %v shows a password", c.line, c.env)
 		}
 	}
-	for _, line := range []string{"umavez", "umavez --help", "umavez migrate --help", "sweeper --help", "gatewaysim --help", "ingest --help", "processor -h"} {
+	for _, line := range []string{"umavez", "umavez --help", "umavez demo --help", "umavez migrate --help", "sweeper --help", "gatewaysim --help", "ingest --help", "processor -h"} {
 		args := strings.Fields(line)
-		if code, out, errs := run(t, filepath.Join(bin, args[0]), nil, args[1:]...); code != 0 || out == "" || errs != "" {
+		if code, out, errs := run(t, filepath.Join(bin, args[0]), working, args[1:]...); code != 0 || out == "" || errs != "" || strings.Contains(out, "canary") {
 			t.Errorf("%s: code %d, %d bytes, %q", line, code, len(out), errs)
 		}
 	}

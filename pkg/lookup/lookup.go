@@ -38,8 +38,11 @@ func (c Config) Validate() error {
 	if c.Timeout <= 0 {
 		faults = append(faults, errors.New("LOOKUP_TIMEOUT must be above zero"))
 	}
-	if c.BreakAfter < 1 || c.Open <= 0 {
-		faults = append(faults, errors.New("LOOKUP_BREAK_AFTER must be at least 1 and LOOKUP_BREAK_FOR above zero"))
+	if c.BreakAfter < 1 {
+		faults = append(faults, errors.New("LOOKUP_BREAK_AFTER must be at least 1"))
+	}
+	if c.Open <= 0 {
+		faults = append(faults, errors.New("LOOKUP_BREAK_FOR must be above zero"))
 	}
 	return errors.Join(faults...)
 }

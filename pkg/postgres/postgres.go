@@ -40,7 +40,7 @@ func (c Config) Validate() error {
 	} else if _, err := pgxpool.ParseConfig(c.DatabaseURL); err != nil {
 		faults = append(faults, errors.New("DATABASE_URL is not a PostgreSQL address (postgres://user:password@host:port/database)"))
 	}
-	if c.MaxConns < 0 {
+	if c.MaxConns < 1 {
 		faults = append(faults, errors.New("DATABASE_MAX_CONNS must be at least 1"))
 	}
 	if c.LockTimeout >= c.StatementTimeout && c.StatementTimeout > 0 {

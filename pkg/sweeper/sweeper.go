@@ -37,8 +37,13 @@ type Config struct {
 // Validate reports all faults at once.
 func (c Config) Validate() error {
 	var faults []error
-	if c.Every <= 0 || c.ParkLimit <= 0 {
-		faults = append(faults, errors.New("SWEEP_EVERY and PARK_LIMIT must be above zero"))
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"SWEEP_EVERY", c.Every}, {"PARK_LIMIT", c.ParkLimit}, {"RECONCILE_WITHIN", c.ReconcileWithin}} {
+		if d.value <= 0 {
+			faults = append(faults, fmt.Errorf("%s must be above zero", d.name))
+		}
 	}
 	if c.Limit < 1 {
 		faults = append(faults, errors.New("SWEEP_LIMIT must be at least 1"))
@@ -50,8 +55,8 @@ func (c Config) Validate() error {
 	if c.KeyRetention < minKeyRetention || c.KeyRetention < c.BodyRetention {
 		faults = append(faults, fmt.Errorf("KEY_RETENTION (%s) must be at least %s, since gateways resend for 30 days, and not below BODY_RETENTION", c.KeyRetention, minKeyRetention))
 	}
-	if c.ReconcileAfter < 0 || c.ReconcileWithin <= 0 {
-		faults = append(faults, errors.New("RECONCILE_AFTER must not be negative and RECONCILE_WITHIN above zero"))
+	if c.ReconcileAfter < 0 {
+		faults = append(faults, errors.New("RECONCILE_AFTER must not be negative; 0 turns reconciliation off"))
 	}
 	return errors.Join(faults...)
 }
