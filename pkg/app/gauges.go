@@ -25,7 +25,8 @@ const gaugesEvery = 15 * time.Second
 
 // newGauges is a part of every role: when all processors are down, the others
 // still say how old the oldest event is.
-func newGauges(b *Base) Part {
+// outbox adds the domain events, for the roles that may read them.
+func newGauges(b *Base, outbox bool) Part {
 	gauge := func(name, help string) prometheus.Gauge {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 		b.Metrics.MustRegister(g)
@@ -35,10 +36,12 @@ func newGauges(b *Base) Part {
 		base:          b,
 		unfinished:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "umavez_unfinished_events", Help: "Events that are pending or parked."}, []string{"state"}),
 		oldest:        gauge("umavez_oldest_pending_seconds", "Age of the oldest pending event. Alert on this: an event that nobody processes raises no error."),
-		unsent:        gauge("umavez_outbox_unsent", "Domain events that are not relayed yet."),
-		oldestUnsent:  gauge("umavez_outbox_oldest_seconds", "Age of the oldest domain event that is not relayed."),
 		queued:        gauge("umavez_queue_pending", "Messages that wait in the queue. Scale processors by this."),
 		queueInFlight: gauge("umavez_queue_ack_pending", "Messages that are with a processor."),
+	}
+	if outbox {
+		g.unsent = gauge("umavez_outbox_unsent", "Domain events that are not relayed yet.")
+		g.oldestUnsent = gauge("umavez_outbox_oldest_seconds", "Age of the oldest domain event that is not relayed.")
 	}
 	g.failed = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "umavez_gauges_failed_total",
 		Help: "Times that what waits could not be counted; its gauges are NaN then."}, []string{"of"})
@@ -63,8 +66,12 @@ func (g *gauges) read(ctx context.Context) {
 	b, err := g.base.DB.Backlog(ctx)
 	g.set(err, "database", map[prometheus.Gauge]float64{
 		g.unfinished.WithLabelValues("pending"): float64(b.Pending), g.unfinished.WithLabelValues("parked"): float64(b.Parked),
-		g.oldest: b.OldestPending.Seconds(), g.unsent: float64(b.Unsent), g.oldestUnsent: b.OldestUnsent.Seconds(),
+		g.oldest: b.OldestPending.Seconds(),
 	})
+	if g.unsent != nil {
+		unsent, oldest, err := g.base.DB.Unsent(ctx)
+		g.set(err, "outbox", map[prometheus.Gauge]float64{g.unsent: float64(unsent), g.oldestUnsent: oldest.Seconds()})
+	}
 	pending, inFlight, err := g.base.Queue.Lag(ctx)
 	g.set(err, "queue", map[prometheus.Gauge]float64{g.queued: float64(pending), g.queueInFlight: float64(inFlight)})
 }

@@ -67,7 +67,7 @@ func (in *Ingest) Addr() net.Addr { return in.listener.Addr() }
 
 // Parts is the server with its publisher: when it ends, requests in hand are
 // answered, the queue is flushed, and what waits to be published goes out.
-func (in *Ingest) Parts() []Part { return []Part{newGauges(in.Base), {"ingest", in.serve}} }
+func (in *Ingest) Parts() []Part { return []Part{newGauges(in.Base, false), {"ingest", in.serve}} }
 
 func (in *Ingest) serve(ctx context.Context) error {
 	room := ingest.New(in.cfg, ingest.Parts{

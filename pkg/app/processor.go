@@ -72,7 +72,7 @@ func (p *Processor) Parts() []Part {
 	return []Part{
 		{"workers", func(ctx context.Context) error { return p.work(ctx, worker) }},
 		{"relay", relay.Run},
-		newGauges(p.Base),
+		newGauges(p.Base, true),
 	}
 }
 

@@ -78,7 +78,7 @@ func accountOf(a string) string {
 }
 
 // Parts are the loop and the gauges.
-func (s *Sweeper) Parts() []Part { return []Part{newGauges(s.Base), {"sweeper", s.Loop}} }
+func (s *Sweeper) Parts() []Part { return []Part{newGauges(s.Base, true), {"sweeper", s.Loop}} }
 
 func publisher(conn *queue.Conn) sweeper.Publish {
 	states := map[queue.Result]sweeper.PublishState{

@@ -160,7 +160,7 @@ END $$`)
 func TestEachRoleCallsOnlyItsOwnFunctions(t *testing.T) {
 	t.Parallel()
 	owner := postgrestest.New(t)
-	for role, want := range map[string]string{"ingest": "", "processor": "", "reader": "", "app": "register_payment", "sweeper": "*_body_partitions"} {
+	for role, want := range map[string]string{"ingest": "", "processor": "", "reader": "", "app": "register_payment", "sweeper": "*_body_partition*"} {
 		type function struct{ Name string }
 		all := queryAll[function](t, owner, `
 SELECT proname::text FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND prosecdef AND has_function_privilege('umavez_' || $1, oid, 'EXECUTE')`, role)

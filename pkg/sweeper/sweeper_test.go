@@ -164,9 +164,10 @@ func TestCase_E17_WhatTheBrokerLostIsFoundAgain(t *testing.T) {
 	w.exec(`UPDATE event_work SET next_at = now() + interval '1 hour'`) // published, acknowledged, not due for long
 	w.server.Forget()
 	w.server.Start()
-	if err := w.conn.WaitConnected(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	queuetest.Eventually(t, 10*time.Second, "the broker is back, with nothing in it", func() bool {
+		occupied, err := w.conn.Occupied(t.Context())
+		return err == nil && occupied == ""
+	})
 	w.exec(`UPDATE events SET received_at = now() - interval '10 seconds'`)
 	sum := w.pass(sweep.Filter{}, false)
 	if sum.Lost != 50 || w.queued() != 50 {
