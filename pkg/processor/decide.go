@@ -258,6 +258,10 @@ func needReason(n payment.Need) string {
 // an event of the same payment, or a registration, brings it back earlier.
 var parkDelays = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour}
 
+// lookupDelays are for a gateway that gave no answer. They may be short: the
+// breaker leaves a gateway alone that keeps failing.
+var lookupDelays = []time.Duration{2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute}
+
 // parked is a verdict to wait; atLeast lengthens the schedule's delay.
 func (it *item) parked(reason string, atLeast time.Duration) *settlement.Verdict {
 	w := &it.work
@@ -275,6 +279,12 @@ func (it *item) parked(reason string, atLeast time.Duration) *settlement.Verdict
 	switch code(reason) {
 	case "snapshot_outdated", "lookup_needed":
 		v.Delay = time.Duration(min(v.Parks, 10)) * time.Second
+	case "lookup_waits":
+		// Nobody was asked: the gateway said how long, or our own limits do,
+		// and they go on to bound what comes back. Spread by id.
+		v.Delay = max(time.Second, atLeast) + time.Duration(w.Event.ID%8)*250*time.Millisecond
+	case "lookup_unavailable", "lookup_failed":
+		v.Delay = max(lookupDelays[min(v.Parks, len(lookupDelays)-1)], atLeast)
 	}
 	if w.Event.PaymentRef != "" {
 		v.WaitingFor = settlement.RefOf(&w.Event).String()

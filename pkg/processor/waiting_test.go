@@ -99,6 +99,22 @@ func TestAWaitDoesNotGrowWithThePaymentsTraffic(t *testing.T) {
 	}
 }
 
+func TestAGatewayThatAsksForASecondIsAskedAgainSoon(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, provider.LookupAlways)
+	w.gateway.says(paid("pay_1"))
+	w.gateway.fails(&provider.RetryError{Status: 429, After: time.Second})
+	first, second := w.receive(paid("pay_1")), w.receive(paid("pay_2"))
+	w.process(first) // it says how long
+	for range 6 {
+		w.process(second) // and is not asked meanwhile
+	}
+	var soon int
+	if err := w.db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM event_work WHERE next_at < now() + interval '6 seconds'`).Scan(&soon); err != nil || soon != 2 {
+		t.Errorf("%d of 2 events are tried again soon, %v", soon, err)
+	}
+}
+
 func TestALookFromAFutureThatWasAWrongClockOutranksNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, provider.LookupAlways)
