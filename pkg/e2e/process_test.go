@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -181,14 +182,25 @@ func eventually(t testing.TB, within time.Duration, what string, holds func() bo
 	}
 }
 
+// handedOut are the addresses that freeAddr gave: a process may not have bound
+// its own yet when the kernel offers the same one again.
+var handedOut sync.Map
+
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := l.Addr().String()
+		l.Close() //nolint:errcheck // only the number is wanted
+		if _, given := handedOut.LoadOrStore(addr, true); !given {
+			return addr
+		}
 	}
-	defer l.Close() //nolint:errcheck // only the number is wanted
-	return l.Addr().String()
+	t.Fatal("no address is free")
+	return ""
 }
 
 func tail(s string, n int) string {

@@ -98,7 +98,13 @@ func (k *Consumer) giveBack() {
 	if k.sub == nil {
 		return
 	}
-	_ = k.sub.Unsubscribe() // the server drops requests without interest
+	// The server drops requests without interest. What it had sent before it
+	// heard of that is still on its way: a round trip brings it here, or it
+	// would wait for its whole AckWait.
+	_ = k.sub.Drain()
+	if k.conn.nc.IsConnected() {
+		_ = k.conn.nc.FlushTimeout(time.Second)
+	}
 	k.sub = nil
 	for {
 		select {
