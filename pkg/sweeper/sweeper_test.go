@@ -88,14 +88,22 @@ func (w *world) pass(f sweep.Filter, dryRun bool) sweep.Summary {
 	return sum
 }
 
-// queued is how many messages the stream holds.
-func (w *world) queued() int {
+// queued is how many messages the stream holds. The server counts them a
+// moment after it has stored them, so the number is read until it stands.
+func (w *world) queued() (n int) {
 	w.t.Helper()
-	pending, inFlight, err := w.conn.Lag(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
+	for same, deadline := 0, time.Now().Add(5*time.Second); same < 4 && time.Now().Before(deadline); time.Sleep(15 * time.Millisecond) {
+		pending, inFlight, err := w.conn.Lag(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if now := int(pending + inFlight); now == n {
+			same++
+		} else {
+			n, same = now, 0
+		}
 	}
-	return int(pending + inFlight)
+	return n
 }
 
 func (w *world) count(sql string, args ...any) (n int) {
