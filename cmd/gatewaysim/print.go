@@ -52,8 +52,8 @@ Stripe signature is good for five minutes.`,
 				if len(shown) >= count || d.Kind == gatewaysim.DeliveryLost || provider != "" && d.Gateway != provider || eventType != "" && d.EventType != eventType {
 					continue
 				}
-				header, body := d.Request(time.Now(), 0)
-				shown = append(shown, printed{d.Gateway, d.Account, d.Kind, d.EventType, strings.TrimRight(target, "/") + d.Path, header, string(body)})
+				sent := d.Request(time.Now(), 0)
+				shown = append(shown, printed{d.Gateway, d.Account, d.Kind, d.EventType, strings.TrimRight(target, "/") + sent.Target(d.Path), sent.Header, string(sent.Body)})
 			}
 			if len(shown) == 0 {
 				return fmt.Errorf("no webhook of this simulation is of provider %q and event %q; more --payments may have one", provider, eventType)

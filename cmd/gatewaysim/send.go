@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,9 +14,6 @@ import (
 
 	"github.com/umavez/umavez/pkg/gatewaysim"
 )
-
-// typeField is where each gateway's bodies name the event type.
-var typeField = map[string]string{"stripe": "type", "asaas": "event", "pagpolar": "event"}
 
 // send is one run of the command.
 type send struct {
@@ -32,11 +25,11 @@ type send struct {
 
 // sent is what became of it.
 type sent struct {
-	URL     string          `json:"url"`
-	Status  int             `json:"status"`
-	Answer  string          `json:"answer"`
-	Success bool            `json:"success"` // in the gateway's eyes
-	Body    json.RawMessage `json:"body"`
+	URL     string `json:"url"`
+	Status  int    `json:"status"`
+	Answer  string `json:"answer"`
+	Success bool   `json:"success"` // in the gateway's eyes
+	Body    string `json:"body"`    // exactly as sent
 }
 
 func newSend() *cobra.Command {
@@ -86,13 +79,13 @@ func (s *send) execute(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.edit(model)
+	body, err := model.Edit(model.Request(time.Now(), 0).Body, s.eventType, rand.Uint64(), s.set)
 	if err != nil {
-		return err
+		return fmt.Errorf("--set: %w", err)
 	}
-	header, path, _ := sim.Sign(s.source, body, time.Now())
-	result := sent{URL: strings.TrimRight(s.target, "/") + path, Body: body}
-	if err := result.post(ctx, header); err != nil {
+	signed, path, _ := sim.Sign(s.source, body, time.Now())
+	result := sent{URL: strings.TrimRight(s.target, "/") + signed.Target(path), Body: string(signed.Body)}
+	if err := result.post(ctx, signed.Header); err != nil {
 		return err
 	}
 	result.Success = model.Success(result.Status)
@@ -126,85 +119,10 @@ func (s *send) model(sim *gatewaysim.Sim) (*gatewaysim.Delivery, error) {
 	return found, nil
 }
 
-func (s *send) edit(model *gatewaysim.Delivery) ([]byte, error) {
-	_, body := model.Request(time.Now(), 0)
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber() // amounts and ids keep every digit
-	var event map[string]any
-	if err := dec.Decode(&event); err != nil {
-		return nil, fmt.Errorf("the model is not a JSON object: %w", err)
-	}
-	event[typeField[model.Gateway]] = s.eventType
-	event["id"] = newID(model.Gateway)
-	for _, assignment := range s.set {
-		path, value, ok := strings.Cut(assignment, "=")
-		if !ok || path == "" {
-			return nil, fmt.Errorf("--set %q is not path=value", assignment)
-		}
-		if err := assign(event, strings.Split(path, "."), parseValue(value)); err != nil {
-			return nil, fmt.Errorf("--set %s: %w", path, err)
-		}
-	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(event)
-	return bytes.TrimSpace(out.Bytes()), err
-}
-
-// newID: a new event, so that it is no duplicate of the last one sent.
-func newID(gateway string) string {
-	n := strconv.FormatUint(rand.Uint64(), 16) + strconv.FormatUint(rand.Uint64(), 16)
-	switch gateway {
-	case "stripe":
-		return "evt_1H" + n
-	case "asaas":
-		return "evt_" + (n + strings.Repeat("0", 32))[:32] + "&" + strconv.Itoa(rand.IntN(1e9))
-	}
-	return "att-" + n
-}
-
-func parseValue(text string) any {
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil || dec.More() {
-		return text
-	}
-	return v
-}
-
-// assign sets one value; objects on the way are made where they are missing.
-func assign(into any, path []string, value any) error {
-	last := len(path) == 1
-	switch o := into.(type) {
-	case map[string]any:
-		if last {
-			o[path[0]] = value
-			return nil
-		}
-		if o[path[0]] == nil {
-			o[path[0]] = map[string]any{}
-		}
-		return assign(o[path[0]], path[1:], value)
-	case []any:
-		i, err := strconv.Atoi(path[0])
-		if err != nil || i < 0 || i >= len(o) {
-			return fmt.Errorf("the list has no position %q", path[0])
-		}
-		if last {
-			o[i] = value
-			return nil
-		}
-		return assign(o[i], path[1:], value)
-	}
-	return errors.New("the path leads through a value that is no object and no list")
-}
-
 func (r *sent) post(ctx context.Context, header http.Header) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, bytes.NewReader(r.Body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, strings.NewReader(r.Body))
 	if err != nil {
 		return err
 	}

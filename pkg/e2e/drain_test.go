@@ -116,9 +116,9 @@ func TestARollingReleaseOfIngestCostsNoRequest(t *testing.T) {
 					i = 1 - i
 				}
 				body := asaasBody(fmt.Sprintf("evt_roll_%d_%d", sender, n), "pay_roll")
-				header, path, _ := sim.Sign("asaas", body, time.Now())
+				signed, path, _ := sim.Sign("asaas", body, time.Now())
 				req, _ := http.NewRequest(http.MethodPost, "http://"+s.addrs[i]+path, bytes.NewReader(body))
-				req.Header = header
+				req.Header = signed.Header
 				resp, err := client.Do(req)
 				sent.Add(1)
 				if err != nil || resp.StatusCode != 200 {

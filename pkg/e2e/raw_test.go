@@ -51,12 +51,12 @@ func head(path string, h http.Header, more ...string) string {
 // for the body, which proves that the request is in its hands, and sends half.
 func beginRaw(t testing.TB, addr string, sim *gatewaysim.Sim, source string, body []byte) *rawRequest {
 	t.Helper()
-	header, path, ok := sim.Sign(source, body, time.Now())
+	signed, path, ok := sim.Sign(source, body, time.Now())
 	if !ok {
 		t.Fatalf("no source %s", source)
 	}
 	r := &rawRequest{t: t, conn: dialRaw(t, addr), rest: body[len(body)/2:]}
-	r.write([]byte(head(path, header, fmt.Sprintf("Content-Length: %d", len(body)), "Expect: 100-continue")))
+	r.write([]byte(head(signed.Target(path), signed.Header, fmt.Sprintf("Content-Length: %d", len(body)), "Expect: 100-continue")))
 	const goOn = "HTTP/1.1 100 Continue\r\n\r\n"
 	asked := make([]byte, len(goOn))
 	if _, err := io.ReadFull(r.conn, asked); err != nil || string(asked) != goOn {

@@ -52,7 +52,8 @@ func (r *receiver) parse(d *gatewaysim.Delivery) (provider.Message, provider.Pro
 		r.t.Fatalf("no source %s/%s", d.Gateway, d.Account)
 	}
 	now := time.Now()
-	header, body := d.Request(now, 0)
+	sent := d.Request(now, 0)
+	header, body := sent.Header, sent.Body
 	req := provider.Request{Header: header, Body: body, Now: now}
 	if _, reason := p.Verify(req); reason != provider.ReasonNone {
 		return provider.Message{}, p, reason

@@ -42,17 +42,24 @@ func (asaas) identity(_ *pay, _ *step, h *happening) string { return h.id }
 
 func (asaas) success(status int) bool { return status == http.StatusOK }
 
-func (asaas) settings() map[string]string { return map[string]string{} }
-
-func (asaas) sign(c *Credentials, _ []byte, _ time.Time, pick uint64) http.Header {
-	return http.Header{
-		"Asaas-Access-Token": {c.WebhookSecrets[pick%uint64(len(c.WebhookSecrets))]},
-		"User-Agent":         {"Java/17.0.9"},
-	}
+func (asaas) settings(_ *account, apiBase string) map[string]string {
+	return map[string]string{"API_BASE": apiBase + "/v3"}
 }
 
-func (g asaas) forge(c *Credentials, body []byte, now time.Time, variant uint64) (http.Header, []byte) {
-	h := g.sign(c, body, now, variant)
+func (g asaas) retitle(typ string, r *rand.Rand) map[string]any {
+	return map[string]any{"event": typ, "id": g.eventID(r)}
+}
+
+func (asaas) sign(c *Credentials, body []byte, _ time.Time, pick uint64) Sent {
+	return Sent{Body: body, Header: http.Header{
+		"Asaas-Access-Token": {c.WebhookSecrets[pick%uint64(len(c.WebhookSecrets))]},
+		"User-Agent":         {"Java/17.0.9"},
+	}}
+}
+
+func (g asaas) forge(c *Credentials, body []byte, now time.Time, variant uint64) Sent {
+	s := g.sign(c, body, now, variant)
+	h := s.Header
 	token := h.Get("Asaas-Access-Token")
 	switch variant % 5 {
 	case 0:
@@ -67,7 +74,7 @@ func (g asaas) forge(c *Credentials, body []byte, now time.Time, variant uint64)
 		h.Del("Asaas-Access-Token")
 		h.Set("Authorization", "Bearer "+token)
 	}
-	return h, body
+	return s
 }
 
 // test: Asaas marks nothing as a test; its sandbox is another account.

@@ -47,10 +47,31 @@ type Delivery struct {
 // Authentic says whether the gateway itself would send this.
 func (d *Delivery) Authentic() bool { return d.Kind != DeliveryForged }
 
-// Request gives headers and body of the delivery as sent at now. try counts
-// the gateway's retries of this delivery: the envelopes of PagPolar's true
-// events change with each, and so does Stripe's signature, through now.
-func (d *Delivery) Request(now time.Time, try int) (http.Header, []byte) {
+// Sent is one request of a gateway.
+type Sent struct {
+	// Suffix is what the gateway appends to the path of Delivery.Path, with
+	// its slash: "/pix". Query is raw, without the question mark.
+	Suffix, Query string
+	Header        http.Header
+	Body          []byte
+}
+
+// contentType is that of a request whose gateway sets none.
+const contentType = "application/json; charset=utf-8"
+
+// Target is the path with suffix and query.
+func (s *Sent) Target(path string) string {
+	path += s.Suffix
+	if s.Query != "" {
+		path += "?" + s.Query
+	}
+	return path
+}
+
+// Request gives the delivery as sent at now. try counts the gateway's retries
+// of this delivery: the envelopes of PagPolar's true events change with each,
+// and so does Stripe's signature, through now.
+func (d *Delivery) Request(now time.Time, try int) Sent {
 	p := d.sim.payments[d.Payment]
 	g, c := p.acct.gateway, &p.acct.Credentials
 	st := &p.steps[d.Step]
@@ -59,24 +80,27 @@ func (d *Delivery) Request(now time.Time, try int) (http.Header, []byte) {
 		attempt += 1000 * try
 	}
 	body := g.body(p, st, &st.events[d.event], attempt)
-	var header http.Header
 	var marks http.Header
 	switch d.Kind {
 	case DeliveryForged:
-		header, body = g.forge(c, body, now, d.variant)
+		return complete(g.forge(c, body, now, d.variant))
 	case DeliveryMalformed:
 		body = g.malformed(p, body, d.variant)
 	case DeliveryTest:
 		body, marks = g.test(p, st, &st.events[d.event], d.variant)
 	}
-	if header == nil {
-		header = g.sign(c, body, now, d.variant)
-	}
+	sent := complete(g.sign(c, body, now, d.variant))
 	for name, values := range marks {
-		header[name] = values
+		sent.Header[name] = values
 	}
-	header.Set("Content-Type", "application/json; charset=utf-8")
-	return header, body
+	return sent
+}
+
+func complete(s Sent) Sent {
+	if s.Header.Get("Content-Type") == "" {
+		s.Header.Set("Content-Type", contentType)
+	}
+	return s
 }
 
 // Success says whether the gateway takes an answer as received: any 2xx at
@@ -111,16 +135,14 @@ func (s *Sim) PublishAll() {
 	}
 }
 
-// Sign gives the headers with which the gateway of a source ("stripe",
+// Sign gives the request with which the gateway of a source ("stripe",
 // "asaas/loja2") would send a body now, and the path it would send it to. ok
 // is false for a source that the simulation does not have.
-func (s *Sim) Sign(source string, body []byte, now time.Time) (header http.Header, path string, ok bool) {
+func (s *Sim) Sign(source string, body []byte, now time.Time) (sent Sent, path string, ok bool) {
 	for _, a := range s.accounts {
 		if a.source == source {
-			header = a.gateway.sign(&a.Credentials, body, now, 0)
-			header.Set("Content-Type", "application/json; charset=utf-8")
-			return header, a.path, true
+			return complete(a.gateway.sign(&a.Credentials, body, now, 0)), a.path, true
 		}
 	}
-	return nil, "", false
+	return Sent{}, "", false
 }

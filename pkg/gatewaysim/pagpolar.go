@@ -49,7 +49,11 @@ func (g pagpolar) identity(p *pay, st *step, h *happening) string {
 
 func (pagpolar) success(status int) bool { return status == http.StatusOK }
 
-func (pagpolar) settings() map[string]string {
+func (pagpolar) retitle(typ string, r *rand.Rand) map[string]any {
+	return map[string]any{"event": typ, "id": "att-" + randomText(r, 20, hexes)}
+}
+
+func (pagpolar) settings(*account, string) map[string]string {
 	return map[string]string{
 		"API_AUTH":           "Authorization: Bearer {key}",
 		"SALE_ID_PATH":       "id",
@@ -68,15 +72,16 @@ func (pagpolar) settings() map[string]string {
 	}
 }
 
-func (pagpolar) sign(c *Credentials, _ []byte, _ time.Time, pick uint64) http.Header {
-	return http.Header{
+func (pagpolar) sign(c *Credentials, body []byte, _ time.Time, pick uint64) Sent {
+	return Sent{Body: body, Header: http.Header{
 		"Authorization": {"Bearer " + c.WebhookSecrets[pick%uint64(len(c.WebhookSecrets))]},
 		"User-Agent":    {"PagPolar-Webhooks"},
-	}
+	}}
 }
 
-func (g pagpolar) forge(c *Credentials, body []byte, now time.Time, variant uint64) (http.Header, []byte) {
-	h := g.sign(c, body, now, variant)
+func (g pagpolar) forge(c *Credentials, body []byte, now time.Time, variant uint64) Sent {
+	s := g.sign(c, body, now, variant)
+	h := s.Header
 	token := strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
 	switch variant % 6 {
 	case 0:
@@ -92,7 +97,7 @@ func (g pagpolar) forge(c *Credentials, body []byte, now time.Time, variant uint
 	case 5:
 		h.Set("Authorization", "Bearer "+token[:len(token)-1])
 	}
-	return h, body
+	return s
 }
 
 // envelope: id and time belong to the attempt, not to the event.

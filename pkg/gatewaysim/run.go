@@ -240,9 +240,9 @@ func (r *run) ended(a Answer, bodies [][]byte) {
 // attempt sends once. Signing happens here, at the time of sending.
 func (r *run) attempt(ctx context.Context, d *Delivery, try int) (Answer, []byte) {
 	begin := time.Now()
-	header, body := d.Request(begin, try)
+	sent := d.Request(begin, try)
 	a := Answer{Delivery: d, Try: try}
-	a.Status, a.Err = r.post(ctx, strings.TrimRight(r.cfg.BaseURL(d.Gateway, d.Account), "/")+d.Path, header, body)
+	a.Status, a.Err = r.post(ctx, strings.TrimRight(r.cfg.BaseURL(d.Gateway, d.Account), "/")+sent.Target(d.Path), sent)
 	a.Latency = time.Since(begin)
 	if ctx.Err() == nil {
 		r.tally.attempt(a)
@@ -250,15 +250,15 @@ func (r *run) attempt(ctx context.Context, d *Delivery, try int) (Answer, []byte
 	if r.cfg.OnAnswer != nil {
 		r.cfg.OnAnswer(a)
 	}
-	return a, body
+	return a, sent.Body
 }
 
-func (r *run) post(ctx context.Context, url string, header http.Header, body []byte) (int, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (r *run) post(ctx context.Context, url string, sent Sent) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(sent.Body))
 	if err != nil {
 		return 0, err
 	}
-	req.Header = header
+	req.Header = sent.Header
 	resp, err := r.client.Do(req)
 	if err != nil {
 		return 0, err

@@ -21,14 +21,10 @@ func (s *Sim) Settings(apiBase string) map[string]string {
 		if a.name != "default" {
 			prefix += upper(a.name) + "_"
 		}
-		base := apiBase
-		if a.gateway.name() == "asaas" {
-			base += "/v3"
-		}
 		for name, value := range map[string]string{
 			"WEBHOOK_SECRETS":     strings.Join(a.WebhookSecrets, ","),
 			"API_KEY":             a.APIKey,
-			"API_BASE":            base,
+			"API_BASE":            apiBase,
 			"LOOKUP":              "always",
 			"LOOKUP_RATE":         "100000",
 			"LOOKUP_LAG":          lag.String(),
@@ -36,7 +32,7 @@ func (s *Sim) Settings(apiBase string) map[string]string {
 		} {
 			all[prefix+name] = value
 		}
-		for name, value := range a.gateway.settings() {
+		for name, value := range a.gateway.settings(a, apiBase) {
 			all[prefix+name] = value
 		}
 	}

@@ -90,7 +90,7 @@ func TestBodiesHaveTheFieldsOfTheContracts(t *testing.T) {
 	seen := map[string]int{}
 	all := s.Deliveries()
 	for i := range all {
-		_, body := all[i].Request(time.Now(), 0)
+		body := all[i].Request(time.Now(), 0).Body
 		m := decode(t, body)
 		for path := range strings.FieldsSeq(fields[all[i].EventType]) {
 			if _, ok := at(m, path); !ok {
@@ -138,7 +138,7 @@ func TestAsaasAmountsAreSpeltInSeveralWaysAndExactly(t *testing.T) {
 		if all[i].Step > 0 {
 			continue
 		}
-		_, body := all[i].Request(time.Now(), 0)
+		body := all[i].Request(time.Now(), 0).Body
 		value, _ := at(decode(t, body), "payment.value")
 		whole, part, _ := strings.Cut(string(value.(json.Number)), ".")
 		lengths[len(part)]++
@@ -161,7 +161,7 @@ func TestTimesOfAPaymentsStepsAreASecondApart(t *testing.T) {
 	all := s.Deliveries()
 	for i := range all {
 		d := &all[i]
-		_, body := d.Request(time.Now(), 0)
+		body := d.Request(time.Now(), 0).Body
 		m := decode(t, body)
 		var when time.Time
 		if d.Gateway == "stripe" {
@@ -190,7 +190,8 @@ func TestStripeSignaturesAreAcceptedByStripesOwnLibrary(t *testing.T) {
 	all := s.Deliveries()
 	for i := range all {
 		d := &all[i]
-		header, body := d.Request(time.Now(), 0)
+		sent := d.Request(time.Now(), 0)
+		header, body := sent.Header, sent.Body
 		for _, secret := range []string{old, current} {
 			e, err := webhook.ConstructEventWithOptions(body, header.Get("Stripe-Signature"), secret, options)
 			switch {
@@ -227,7 +228,8 @@ func TestCredentialsAreThoseOfTheContracts(t *testing.T) {
 		if !ok {
 			t.Fatalf("no credentials of %s", source)
 		}
-		header, body := d.Request(now, 0)
+		sent := d.Request(now, 0)
+		header, body := sent.Header, sent.Body
 		switch d.Gateway {
 		case "stripe":
 			mac := hmac.New(sha256.New, []byte(c.WebhookSecrets[0]))

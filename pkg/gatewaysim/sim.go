@@ -49,24 +49,25 @@ type gateway interface {
 	identity(p *pay, st *step, h *happening) string
 	// body is what the gateway sends. attempt counts deliveries of one event.
 	body(p *pay, st *step, h *happening, attempt int) []byte
-	// test is a body marked as a test, and its headers; nil without such.
+	// test is a body marked as a test, and further headers; nil without such.
 	test(p *pay, st *step, h *happening, variant uint64) ([]byte, http.Header)
 	// malformed are bodies that cannot be read or mapped.
 	malformed(p *pay, body []byte, variant uint64) []byte
-	// sign gives the headers of an authentic request.
-	sign(c *Credentials, body []byte, now time.Time, pick uint64) http.Header
-	// forge gives headers and body of a request that must be refused.
-	forge(c *Credentials, body []byte, now time.Time, variant uint64) (http.Header, []byte)
+	// sign gives the authentic request that carries a body. pick chooses
+	// among secrets.
+	sign(c *Credentials, body []byte, now time.Time, pick uint64) Sent
+	// forge gives a request that must be refused.
+	forge(c *Credentials, body []byte, now time.Time, variant uint64) Sent
 	// success says whether the gateway takes an answer as received.
 	success(status int) bool
 	// serve adds the lookup API.
 	serve(*http.ServeMux, *Sim)
-	// settings are those of umavez beside the common ones.
-	settings() map[string]string
-}
-
-var gateways = map[string]gateway{
-	"stripe": stripe{}, "asaas": asaas{}, "pagpolar": pagpolar{},
+	// settings are those of umavez over the common ones, by their last part;
+	// apiBase is the address of APIHandler.
+	settings(a *account, apiBase string) map[string]string
+	// retitle is what to change in a body, path by path, so that it becomes a
+	// new event of a type.
+	retitle(typ string, r *rand.Rand) map[string]any
 }
 
 // New makes a simulation, or says which field of the Config is wrong.

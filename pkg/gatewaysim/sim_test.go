@@ -32,7 +32,8 @@ func transcript(s *gatewaysim.Sim) string {
 	all := s.Deliveries()
 	for i := range all {
 		d := all[i]
-		header, body := d.Request(now, 0)
+		sent := d.Request(now, 0)
+		header, body := sent.Header, sent.Body
 		fmt.Fprintf(&b, "%d %s %s %s %d %d %s %s %d %d %v %s\n", d.Seq, d.Kind, d.Gateway, d.Account, d.Payment, d.Step,
 			d.EventType, d.Identity, d.Attempt, d.Group, header, body)
 	}
@@ -247,8 +248,8 @@ func TestDuplicatesChangeAsTheirGatewayChangesThem(t *testing.T) {
 			t.Errorf("%s: the duplicate is sent before the first", d.Identity)
 		}
 		compared[d.Gateway]++
-		h1, b1 := original.Request(now, 0)
-		h2, b2 := d.Request(now.Add(time.Minute), 0)
+		s1, s2 := original.Request(now, 0), d.Request(now.Add(time.Minute), 0)
+		h1, b1, h2, b2 := s1.Header, s1.Body, s2.Header, s2.Body
 		switch d.Gateway {
 		case "stripe":
 			if !bytes.Equal(b1, b2) || h1.Get("Stripe-Signature") == h2.Get("Stripe-Signature") {

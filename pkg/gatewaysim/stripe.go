@@ -41,7 +41,11 @@ func (stripe) identity(_ *pay, _ *step, h *happening) string { return h.id }
 
 func (stripe) success(status int) bool { return status >= 200 && status < 300 }
 
-func (stripe) settings() map[string]string { return map[string]string{} }
+func (stripe) settings(*account, string) map[string]string { return nil }
+
+func (g stripe) retitle(typ string, r *rand.Rand) map[string]any {
+	return map[string]any{"type": typ, "id": g.eventID(r)}
+}
 
 // signature is the lower-case hex HMAC-SHA256 of "<t>.<body>" under the whole
 // secret, its prefix included.
@@ -53,7 +57,7 @@ func (stripe) signature(secret, t string, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-func (g stripe) sign(c *Credentials, body []byte, now time.Time, _ uint64) http.Header {
+func (g stripe) sign(c *Credentials, body []byte, now time.Time, _ uint64) Sent {
 	t := strconv.FormatInt(now.Unix(), 10)
 	value := "t=" + t
 	for _, secret := range c.WebhookSecrets {
@@ -62,31 +66,34 @@ func (g stripe) sign(c *Credentials, body []byte, now time.Time, _ uint64) http.
 	if len(c.WebhookSecrets) > 1 {
 		value += ",v0=" + strings.Repeat("0", 64)
 	}
-	return http.Header{"Stripe-Signature": {value}, "User-Agent": {"Stripe/1.0 (+https://stripe.com/docs/webhooks)"}}
+	return Sent{Body: body, Header: http.Header{
+		"Stripe-Signature": {value}, "User-Agent": {"Stripe/1.0 (+https://stripe.com/docs/webhooks)"},
+	}}
 }
 
 // forge makes a request that no holder of the secret has signed just now.
-func (g stripe) forge(c *Credentials, body []byte, now time.Time, variant uint64) (http.Header, []byte) {
-	h := g.sign(c, body, now, 0)
+func (g stripe) forge(c *Credentials, body []byte, now time.Time, variant uint64) Sent {
+	s := g.sign(c, body, now, 0)
+	h := s.Header
 	t := strconv.FormatInt(now.Unix(), 10)
 	good := g.signature(c.WebhookSecrets[0], t, body)
 	switch variant % 7 {
 	case 0: // another secret
 		h.Set("Stripe-Signature", "t="+t+",v1="+g.signature("whsec_forged", t, body))
 	case 1: // changed on the way
-		body = append(bytes.Clone(body), ' ')
+		s.Body = append(bytes.Clone(body), ' ')
 	case 2:
 		h.Del("Stripe-Signature")
 	case 3: // a recording, an hour old
-		h = g.sign(c, body, now.Add(-time.Hour), 0)
+		return g.sign(c, body, now.Add(-time.Hour), 0)
 	case 4: // from the future
-		h = g.sign(c, body, now.Add(time.Hour), 0)
+		return g.sign(c, body, now.Add(time.Hour), 0)
 	case 5: // a scheme that does not count
 		h.Set("Stripe-Signature", "t="+t+",v0="+good)
 	case 6: // the digest of another time
 		h.Set("Stripe-Signature", "t="+strconv.FormatInt(now.Unix()-1, 10)+",v1="+good)
 	}
-	return h, body
+	return s
 }
 
 func (g stripe) test(p *pay, st *step, h *happening, variant uint64) ([]byte, http.Header) {

@@ -11,6 +11,7 @@ package provider
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/umavez/umavez/pkg/event"
@@ -21,8 +22,18 @@ import (
 type Request struct {
 	Header http.Header
 	Query  string // raw, as sent
-	Body   []byte // exact bytes, after content-encoding was undone
-	Now    time.Time
+	// Path is what follows the account in the address, without the slash
+	// between, unescaped: "pix" of /webhooks/efi/loja/pix. It is "" for a
+	// gateway without Traits.OwnsPath.
+	Path string
+	// Peer is who sent the request: the right-most hop that is not one of our
+	// own proxies. Invalid when it is not known.
+	Peer netip.Addr
+	// ClientVerified: the sender showed a client certificate that our TLS
+	// listener, or a trusted proxy before it, has verified.
+	ClientVerified bool
+	Body           []byte // exact bytes, after content-encoding was undone
+	Now            time.Time
 }
 
 // Provider is one configured account of a gateway. Implementations are safe
@@ -66,8 +77,21 @@ type Traits struct {
 	// gateway's published one; Burst goes with it.
 	LookupRate  float64
 	LookupBurst int
-	// SignedHeaders are the header names kept beside the body.
+	// SignedHeaders are the header names kept beside the body. A name that
+	// begins with a question mark is a query parameter's: "?data.id". Never
+	// list one that carries a secret.
 	SignedHeaders []string
+	// OwnsPath: the gateway appends to the address, or a secret is part of it;
+	// Verify reads Request.Path. Without it such addresses do not exist.
+	OwnsPath bool
+	// EmptyBodies: the gateway sends requests without a body on purpose (a
+	// probe), and Parse knows them. Without it an empty body is refused, since
+	// something on the way has lost it.
+	EmptyBodies bool
+	// OtherCredentials: requests are authenticated by something else than the
+	// webhook secrets (a published key set, a client certificate), so that the
+	// source needs none.
+	OtherCredentials bool
 }
 
 // Answer is an HTTP answer: status, and a short constant body.
@@ -114,6 +138,11 @@ const (
 	ReasonToken     Reason = "token_differs"
 	ReasonTooOld    Reason = "timestamp_too_old" // the digest is right: clock skew or a replay
 	ReasonTooNew    Reason = "timestamp_too_new"
+	ReasonAddress   Reason = "address_not_allowed" // not one of the source's ALLOWED_IPS
+	ReasonNoClient  Reason = "client_certificate_missing"
+	// ReasonUnavailable: the credentials could not be checked now (a key set
+	// that is not to be had). The sender is asked to come again.
+	ReasonUnavailable Reason = "keys_unavailable"
 )
 
 // The reasons of settled messages that gateways share.

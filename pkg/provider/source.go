@@ -3,6 +3,7 @@ package provider
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"regexp"
 	"strings"
 	"time"
@@ -54,12 +55,20 @@ type Source struct {
 	LookupLag      time.Duration // ..._LOOKUP_LAG: how far the gateway's read side may be behind
 	UnsafeTrust    bool          // ..._UNSAFE_TRUST_BODY: move money on unauthenticated bodies
 
+	// AllowedFrom, from ..._ALLOWED_IPS, are the addresses that may send; none
+	// means any. It is a second factor, checked before Verify.
+	AllowedFrom []netip.Prefix
+
 	Beneficiary        string         // ..._BENEFICIARY: the owner of all payments of this source
 	BeneficiaryPattern *regexp.Regexp // ..._BENEFICIARY_PATTERN: first group, on the reference
 
 	// Setting reads another setting of this source by its last part, for
 	// example "REFERENCE_FIELD" for ASAAS_REFERENCE_FIELD. "" when unset.
 	Setting func(name string) string
+	// File reads a file that a setting names, and has it watched: when its
+	// content changes the source is built anew, as for rotated secrets.
+	// Errors name the variable, never the path.
+	File func(name string) ([]byte, error)
 }
 
 // Name is "<provider>" or "<provider>/<account>", as in SOURCES.

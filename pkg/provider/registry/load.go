@@ -113,6 +113,17 @@ func (l *loader) source(n name, production bool) (Entry, bool) {
 		v, _ := l.getenv(src.Variable(setting))
 		return strings.TrimSpace(v)
 	}
+	src.File = func(setting string) ([]byte, error) {
+		path := src.Setting(setting)
+		if path == "" {
+			return nil, fmt.Errorf("%s is not set", src.Variable(setting))
+		}
+		text, err := l.file(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s names a file that cannot be read; check the mount and its permissions", src.Variable(setting))
+		}
+		return []byte(text), nil
+	}
 	p, err := l.factories[n.provider](src)
 	noting = false
 	switch {
@@ -120,7 +131,7 @@ func (l *loader) source(n name, production bool) (Entry, bool) {
 		l.faults = append(l.faults, err)
 	case p == nil:
 		l.fault("source %s: the gateway's code built nothing", src.Name())
-	case len(src.WebhookSecrets) == 0:
+	case len(src.WebhookSecrets) == 0 && !p.Traits().OtherCredentials:
 		l.fault("source %s: %s is not set; without it anybody could send webhooks", src.Name(), src.Variable("WEBHOOK_SECRETS"))
 	case lookup:
 		l.checkLookup(src, p.Traits())

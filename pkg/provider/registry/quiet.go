@@ -14,6 +14,9 @@ type quiet struct {
 	name string
 }
 
+// Unwrap leads provider.As to the optional parts of the gateway's contract.
+func (q *quiet) Unwrap() provider.Provider { return q.Provider }
+
 // Format implements fmt.Formatter for every verb.
 func (q *quiet) Format(f fmt.State, _ rune) { fmt.Fprint(f, q.String()) }
 

@@ -17,6 +17,7 @@ import (
 var commonSettings = []string{
 	"WEBHOOK_SECRETS", "WEBHOOK_SECRETS_FILE", "API_KEY", "API_KEY_FILE", "API_BASE",
 	"LOOKUP", "LOOKUP_RATE", "LOOKUP_LAG", "UNSAFE_TRUST_BODY", "BENEFICIARY", "BENEFICIARY_PATTERN",
+	"ALLOWED_IPS",
 }
 
 // defaultLookupLag is how far a gateway's read side may be behind, unless
@@ -71,6 +72,16 @@ func (l *loader) common(src *provider.Source) bool {
 			l.fault("%s is neither true nor false", variable)
 		}
 		src.UnsafeTrust = trust
+	}
+	if variable, v := get("ALLOWED_IPS"); v != "" {
+		for i, entry := range strings.Split(v, ",") {
+			prefix, err := provider.ParsePrefix(entry)
+			if err != nil {
+				l.fault("entry %d of %s is neither an IP address nor a network like 192.0.2.0/24", i+1, variable)
+				continue
+			}
+			src.AllowedFrom = append(src.AllowedFrom, prefix)
+		}
 	}
 	_, src.Beneficiary = get("BENEFICIARY")
 	if variable, v := get("BENEFICIARY_PATTERN"); v != "" {
@@ -150,21 +161,29 @@ func (l *loader) secret(src provider.Source, setting string) (variable, text str
 		return variable, ""
 	}
 	variable += "_FILE"
-	held, seen := l.files[path]
-	if !seen {
-		b, err := l.readFile(path)
-		if err != nil {
-			// The path stays out of the text: somebody may have put the
-			// secret itself there.
-			l.fault("%s names a file that cannot be read; check the mount and its permissions", variable)
-			return variable, ""
-		}
-		held = string(b)
-		l.files[path] = held
+	held, err := l.file(path)
+	if err != nil {
+		// The path stays out of the text: somebody may have put the secret
+		// itself there.
+		l.fault("%s names a file that cannot be read; check the mount and its permissions", variable)
+		return variable, ""
 	}
 	text = strings.TrimSuffix(strings.TrimSuffix(held, "\n"), "\r")
 	if strings.TrimSpace(text) == "" {
 		l.fault("%s names a file without a secret in it", variable)
 	}
 	return variable, text
+}
+
+// file reads a file once for a pass, and has it watched.
+func (l *loader) file(path string) (string, error) {
+	if held, seen := l.files[path]; seen {
+		return held, nil
+	}
+	b, err := l.readFile(path)
+	if err != nil {
+		return "", err
+	}
+	l.files[path] = string(b)
+	return string(b), nil
 }
