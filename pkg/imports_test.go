@@ -61,6 +61,7 @@ var may = map[string][]string{
 	// Rooms for tests.
 	"e2e":                                nil, // its tests import what they like
 	"provider/providertest":              gateway,
+	"provider/providertest/npmtest":      nil, // JavaScript peers
 	"postgres/postgrestest":              {"postgres", "localpg"},
 	"postgres/postgrestest/withpostgres": {"postgres/postgrestest"},
 	"queue/queuetest":                    {"queue"},

@@ -16,6 +16,18 @@ const GatewayTimeout = 10 * time.Second
 type Config struct {
 	Addr string `envconfig:"INGEST_ADDR" default:":8080"` // host:port of the public listener
 
+	// TrustedProxies are our own proxies' addresses and networks, separated by
+	// commas: what they say of the sender in X-Forwarded-For is believed.
+	TrustedProxies string `envconfig:"INGEST_TRUSTED_PROXIES"`
+	// ClientVerifiedHeader is the header by which a trusted proxy says that it
+	// has verified a client certificate, like "X-Client-Verify: SUCCESS".
+	ClientVerifiedHeader string `envconfig:"INGEST_CLIENT_VERIFIED_HEADER"`
+	// The TLS files make the listener speak TLS itself; they are read again as
+	// they change. With a client CA, client certificates are verified.
+	TLSCertFile     string `envconfig:"INGEST_TLS_CERT_FILE"`
+	TLSKeyFile      string `envconfig:"INGEST_TLS_KEY_FILE"`
+	TLSClientCAFile string `envconfig:"INGEST_TLS_CLIENT_CA_FILE"`
+
 	BodyLimit   int64 `envconfig:"INGEST_BODY_LIMIT" default:"1048576"`  // bytes, before and after decompression
 	HeaderLimit int   `envconfig:"INGEST_HEADER_LIMIT" default:"131072"` // bytes of request line and headers
 
@@ -56,6 +68,12 @@ func (c Config) Validate() error {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
 		fault("INGEST_ADDR is not host:port, for example :8080")
+	}
+	if _, err := newSenders(c); err != nil {
+		faults = append(faults, err)
+	}
+	if _, err := newTLS(c); err != nil {
+		faults = append(faults, err)
 	}
 	for _, p := range []struct {
 		name  string

@@ -19,6 +19,7 @@ import (
 var (
 	answerNotFound  = provider.Answer{Status: http.StatusNotFound, Body: "not found\n"}
 	answerMethod    = provider.Answer{Status: http.StatusMethodNotAllowed, Body: "method not allowed\n"}
+	answerForbidden = provider.Answer{Status: http.StatusForbidden, Body: "forbidden\n"}
 	answerTooLarge  = provider.Answer{Status: http.StatusRequestEntityTooLarge, Body: "body too large\n"}
 	answerTooSlow   = provider.Answer{Status: http.StatusRequestTimeout, Body: "request too slow\n"}
 	answerEmpty     = provider.Answer{Status: http.StatusBadRequest, Body: "empty body\n"}
@@ -35,10 +36,7 @@ const prefix = "/webhooks/"
 
 func (in *Ingest) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	for _, pattern := range []string{
-		prefix + "{provider}", prefix + "{provider}/{$}",
-		prefix + "{provider}/{account}", prefix + "{provider}/{account}/{$}",
-	} {
+	for _, pattern := range []string{prefix + "{provider}", prefix + "{provider}/{rest...}"} {
 		mux.HandleFunc(pattern, in.receive)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { in.answer(w, nobody, answerNotFound) })
@@ -71,7 +69,7 @@ func (in *Ingest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // receive handles one request for a webhook address.
 func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
-	src, ok := in.source(r)
+	src, rest, ok := in.source(r)
 	if !ok {
 		in.answer(w, nobody, answerNotFound)
 		return
@@ -86,6 +84,11 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 		in.overflow(w, src, "requests")
 		return
 	}
+	peer, clientVerified := in.senders.of(r)
+	if len(src.allowed) > 0 && !provider.Contains(src.allowed, peer) {
+		in.refuse(w, src, provider.Request{}, 0, provider.ReasonAddress)
+		return
+	}
 	l := loan{from: &in.large}
 	defer l.giveBack()
 	req, sent, err := in.read(w, r, started, &l)
@@ -93,14 +96,13 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 		in.refuseBody(w, src, err)
 		return
 	}
+	req.Path, req.Peer, req.ClientVerified = rest, peer, clientVerified
 	secret, reason := verify(src, req, sent)
 	if reason != provider.ReasonNone {
-		in.rejections.add(src, reason, len(sent))
-		in.log.Warn("webhook.rejected", zap.String("provider", src.name), zap.String("account", src.account), zap.String("reason", string(reason)))
-		in.answer(w, src.name, orStatus(src.Traits().Unauthorized, http.StatusUnauthorized))
+		in.refuse(w, src, req, len(sent), reason)
 		return
 	}
-	if len(sent) == 0 {
+	if len(sent) == 0 && !src.Traits().EmptyBodies {
 		// No gateway sends an event without a body: something on the way lost
 		// it. Success would lose the event; a refusal brings it again.
 		w.Header().Set("Connection", "close")
@@ -117,19 +119,45 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 	in.store(w, src, newUnit(arrivals), started)
 }
 
-func (in *Ingest) source(r *http.Request) (source, bool) {
-	account := r.PathValue("account")
+// source finds the account that an address is for, and what follows it.
+// /webhooks/<provider>/<x> is the account x where there is one; else, for a
+// gateway that has something of its own in the address, x is that, and the
+// account the plain one.
+func (in *Ingest) source(r *http.Request) (src source, rest string, ok bool) {
+	name, path := r.PathValue("provider"), strings.TrimSuffix(r.PathValue("rest"), "/")
+	account, rest, _ := strings.Cut(path, "/")
 	if account == "" {
 		account = provider.DefaultAccount
 	}
-	p, s, ok := in.parts.Sources.Lookup(r.PathValue("provider"), account)
-	if !ok {
-		return source{}, false
+	p, s, ok := in.parts.Sources.Lookup(name, account)
+	if !ok && account != provider.DefaultAccount {
+		rest = path
+		if p, s, ok = in.parts.Sources.Lookup(name, provider.DefaultAccount); ok {
+			ok = p.Traits().OwnsPath
+		}
+	}
+	if !ok || rest != "" && !p.Traits().OwnsPath {
+		return source{}, "", false
 	}
 	if s.Account == "" {
 		s.Account = provider.DefaultAccount
 	}
-	return source{p, s.Provider, s.Account}, true
+	return source{p, s.Provider, s.Account, s.AllowedFrom}, rest, true
+}
+
+// refuse answers a request whose credentials do not hold. Nothing of it is
+// stored but a line of the list of refused requests.
+func (in *Ingest) refuse(w http.ResponseWriter, src source, req provider.Request, bodyBytes int, reason provider.Reason) {
+	in.log.Warn("webhook.rejected", zap.String("provider", src.name), zap.String("account", src.account), zap.String("reason", string(reason)))
+	in.rejections.add(src, reason, bodyBytes, func() string { return explain(src, req, reason) })
+	switch reason {
+	case provider.ReasonAddress:
+		in.answer(w, src.name, answerForbidden)
+	case provider.ReasonUnavailable:
+		in.later(w, src)
+	default:
+		in.answer(w, src.name, orStatus(src.Traits().Unauthorized, http.StatusUnauthorized))
+	}
 }
 
 // read reads and decodes the body. sent are the bytes on the wire; they are

@@ -60,6 +60,8 @@ type Ingest struct {
 	committer  *committer
 	rejections *rejections
 	mux        *http.ServeMux
+	senders    senders
+	tls        *tlsFiles // nil: plain HTTP
 	large      budget
 	inHand     atomic.Int64
 	closeOnce  sync.Once
@@ -81,6 +83,13 @@ func New(c Config, p Parts) *Ingest {
 		p.Log = zap.NewNop()
 	}
 	in := &Ingest{config: c, parts: p, now: p.Now}
+	var err error
+	if in.senders, err = newSenders(c); err != nil {
+		panic("ingest: the Config is not valid: " + err.Error())
+	}
+	if in.tls, err = newTLS(c); err != nil {
+		panic("ingest: the Config is not valid: " + err.Error())
+	}
 	if in.now == nil {
 		in.now = time.Now
 	}
@@ -127,7 +136,7 @@ func (in *Ingest) Server() *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // an ingress may speak it to us
-	return &http.Server{
+	server := &http.Server{
 		Addr:                         in.config.Addr,
 		Handler:                      in,
 		DisableGeneralOptionsHandler: true,
@@ -140,6 +149,18 @@ func (in *Ingest) Server() *http.Server {
 		// The server's own lines name addresses of senders.
 		ErrorLog: zap.NewStdLog(zap.NewNop()),
 	}
+	if in.tls != nil {
+		protocols.SetHTTP2(true)
+		server.TLSConfig = in.tls.config()
+	}
+	return server
+}
+
+func (in *Ingest) accept(server *http.Server, l net.Listener) error {
+	if in.tls != nil {
+		return server.ServeTLS(l, "", "")
+	}
+	return server.Serve(l)
 }
 
 // Serve starts, receives on l until ctx ends, and then stops in order: no new
@@ -148,7 +169,7 @@ func (in *Ingest) Serve(ctx context.Context, l net.Listener) error {
 	in.Start()
 	server := in.Server()
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
+	go func() { ended <- in.accept(server, l) }()
 	var err error
 	select {
 	case err = <-ended:

@@ -44,7 +44,10 @@ type rejectionGroup struct {
 	reason            provider.Reason
 }
 
-type rejectionCount struct{ n, smallest, largest int }
+type rejectionCount struct {
+	n, smallest, largest int
+	why                  string // of the first one, where the gateway can say
+}
 
 func (r *rejections) start() {
 	r.wg.Add(1)
@@ -70,7 +73,9 @@ func (r *rejections) close() {
 	r.wg.Wait()
 }
 
-func (r *rejections) add(src source, reason provider.Reason, bodyBytes int) {
+// add counts a refused request. why is asked for the first of a group only,
+// so that forgers cost no more than that.
+func (r *rejections) add(src source, reason provider.Reason, bodyBytes int, why func() string) {
 	r.metrics.reject(src.name, reason)
 	group := rejectionGroup{src.name, src.account, reason}
 	r.mu.Lock()
@@ -81,7 +86,7 @@ func (r *rejections) add(src source, reason provider.Reason, bodyBytes int) {
 			r.metrics.unrecorded.Inc()
 			return
 		}
-		c = &rejectionCount{smallest: bodyBytes}
+		c = &rejectionCount{smallest: bodyBytes, why: why()}
 		r.groups[group] = c
 	}
 	c.n++
@@ -119,8 +124,34 @@ func (r *rejections) taken() map[rejectionGroup]*rejectionCount {
 }
 
 func (c *rejectionCount) detail() string {
+	text := fmt.Sprintf("%d requests, bodies of %d to %d bytes", c.n, c.smallest, c.largest)
 	if c.n == 1 {
-		return fmt.Sprintf("1 request, a body of %d bytes", c.largest)
+		text = fmt.Sprintf("1 request, a body of %d bytes", c.largest)
 	}
-	return fmt.Sprintf("%d requests, bodies of %d to %d bytes", c.n, c.smallest, c.largest)
+	return text + c.why
+}
+
+// longestWhy bounds what strangers may have written in it.
+const longestWhy = 600
+
+// explain lists the texts of which none has the digest that was sent, so that
+// on-call sees which of them the sender should have signed, or did.
+func explain(src source, req provider.Request, reason provider.Reason) (why string) {
+	defer func() {
+		if recover() != nil { // it is for people only; nothing depends on it
+			why = ""
+		}
+	}()
+	e, ok := provider.As[provider.Explainer](src.Provider)
+	if !ok || reason != provider.ReasonMismatch {
+		return ""
+	}
+	for _, s := range e.Explain(req) {
+		matched := "no secret matches"
+		if s.Secret != "" {
+			matched = "secret " + s.Secret + " matches, but this form is not accepted"
+		}
+		why += fmt.Sprintf("; %s, %+q: %s", s.Name, s.Text, matched)
+	}
+	return why[:min(len(why), longestWhy)]
 }

@@ -5,6 +5,7 @@ package lookup
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 	"golang.org/x/time/rate"
 
+	"github.com/umavez/umavez/pkg/event"
 	"github.com/umavez/umavez/pkg/payment"
 	"github.com/umavez/umavez/pkg/provider"
 )
@@ -71,10 +73,12 @@ type Asker struct {
 type gate struct {
 	slots   chan struct{} // half of all, so that one sick gateway leaves room for the others
 	limiter *rate.Limiter
-	breaker *gobreaker.CircuitBreaker[payment.Claim]
+	breaker *gobreaker.CircuitBreaker[any]
 
-	mu        sync.Mutex
-	notBefore time.Time
+	mu          sync.Mutex
+	notBefore   time.Time
+	certificate *tls.Certificate // that client shows
+	client      *http.Client     // nil: the common one
 }
 
 // New builds an Asker. Its client follows no redirects: base addresses come
@@ -97,7 +101,18 @@ func New(cfg Config) *Asker {
 }
 
 // Close drops idle connections.
-func (a *Asker) Close() { a.client.CloseIdleConnections() }
+func (a *Asker) Close() {
+	a.client.CloseIdleConnections()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, g := range a.gates {
+		g.mu.Lock()
+		if g.client != nil {
+			g.client.CloseIdleConnections()
+		}
+		g.mu.Unlock()
+	}
+}
 
 func (a *Asker) gate(src provider.Source, traits provider.Traits) *gate {
 	a.mu.Lock()
@@ -110,7 +125,7 @@ func (a *Asker) gate(src provider.Source, traits provider.Traits) *gate {
 		perSecond, burst = src.LookupRate, max(burst, int(src.LookupRate))
 	}
 	g := &gate{slots: make(chan struct{}, max(1, a.cfg.Concurrency/2)), limiter: rate.NewLimiter(rate.Limit(perSecond), max(burst, 1))}
-	g.breaker = gobreaker.NewCircuitBreaker[payment.Claim](gobreaker.Settings{
+	g.breaker = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		Name:         src.Name(),
 		Timeout:      a.cfg.Open,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= a.cfg.BreakAfter },
@@ -130,39 +145,83 @@ func passing(err error) bool {
 // Ask looks one payment up. Errors are those of provider.Provider's Lookup,
 // and *WaitError.
 func (a *Asker) Ask(ctx context.Context, src provider.Source, p provider.Provider, ref string) (payment.Claim, error) {
+	return ask(ctx, a, src, p, func(ctx context.Context, client *http.Client) (payment.Claim, error) {
+		return p.Lookup(ctx, client, ref)
+	})
+}
+
+// Resolve asks what an event is about that names no payment. Errors are those
+// of Ask.
+func (a *Asker) Resolve(ctx context.Context, src provider.Source, p provider.Provider, r provider.Resolver, e *event.Event) ([]payment.Claim, error) {
+	return ask(ctx, a, src, p, func(ctx context.Context, client *http.Client) ([]payment.Claim, error) {
+		return r.Resolve(ctx, client, e)
+	})
+}
+
+// ask puts one question within all bounds.
+func ask[T any](ctx context.Context, a *Asker, src provider.Source, p provider.Provider, question func(context.Context, *http.Client) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Timeout)
 	defer cancel()
 	g := a.gate(src, p.Traits())
 	if wait := g.blockedFor(); wait > 0 {
-		return payment.Claim{}, &WaitError{Why: "it asked us to wait", For: wait}
+		return answer, &WaitError{Why: "it asked us to wait", For: wait}
 	}
 	// Whoever waits for one gateway holds nothing that another one needs: the
 	// rate first, then the gateway's own slot, and the common one last.
 	if err := g.limiter.Wait(ctx); err != nil {
-		return payment.Claim{}, &WaitError{Why: "its rate limit", For: a.cfg.Timeout}
+		return answer, &WaitError{Why: "its rate limit", For: a.cfg.Timeout}
 	}
 	for _, slots := range []chan struct{}{g.slots, a.slots} {
 		select {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
 		case <-ctx.Done():
-			return payment.Claim{}, &WaitError{Why: "all lookup slots are busy", For: a.cfg.Timeout}
+			return answer, &WaitError{Why: "all lookup slots are busy", For: a.cfg.Timeout}
 		}
 	}
-	claim, err := g.breaker.Execute(func() (payment.Claim, error) {
-		return p.Lookup(ctx, a.client, ref)
+	client := g.clientFor(a, p)
+	_, err = g.breaker.Execute(func() (any, error) {
+		answer, err = question(ctx, client)
+		return nil, err
 	})
+	var none T
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests):
-		return payment.Claim{}, &WaitError{Why: "it failed too often", For: a.cfg.Open}
+		return none, &WaitError{Why: "it failed too often", For: a.cfg.Open}
 	case err != nil:
 		var retry *provider.RetryError
 		if errors.As(err, &retry) && retry.After > 0 {
 			g.block(retry.After)
 		}
-		return payment.Claim{}, err
+		return none, err
 	}
-	return claim, nil
+	return answer, nil
+}
+
+// clientFor is the common client, or one that shows the gateway's client
+// certificate; it is made anew when the certificate was replaced.
+func (g *gate) clientFor(a *Asker, p provider.Provider) *http.Client {
+	part, ok := provider.As[provider.ClientCertificate](p)
+	if !ok {
+		return a.client
+	}
+	cert := part.ClientCertificate()
+	if cert == nil {
+		return a.client
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.client == nil || g.certificate != cert {
+		if g.client != nil {
+			g.client.CloseIdleConnections()
+		}
+		transport := a.client.Transport.(*http.Transport).Clone()
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*cert}}
+		client := *a.client
+		client.Transport = transport
+		g.client, g.certificate = &client, cert
+	}
+	return g.client
 }
 
 func (g *gate) blockedFor() time.Duration {

@@ -55,11 +55,20 @@ const paymentColumns = `
 const registrationColumns = `
        r.registered_at IS NOT NULL, r.expected, COALESCE(r.currency, ''), COALESCE(r.beneficiary, ''), COALESCE(r.reference, '')`
 
-// loadHeld reads payments without a lock, by the events that were asked for.
-const loadHeld = `
+// loadHeld reads payments without a lock, by the events that were asked for;
+// heldByRefs, by their names.
+const (
+	loadHeld = `
 WITH refs AS (
   SELECT DISTINCT provider, account, payment_ref FROM events WHERE id = ANY($1) AND payment_ref IS NOT NULL
+)` + heldOfRefs
+	heldByRefs = `
+WITH refs AS (
+  SELECT DISTINCT * FROM unnest($1::text[], $2::text[], $3::text[]) AS r (provider, account, payment_ref)
+)` + heldOfRefs
 )
+
+const heldOfRefs = `
 SELECT refs.provider, refs.account, refs.payment_ref, p.id IS NOT NULL,` + registrationColumns + `,
        COALESCE(p.id, 0), COALESCE(p.provider, refs.provider), COALESCE(p.account, refs.account),
        COALESCE(p.gateway_id, refs.payment_ref), COALESCE(p.status, ''), p.status_at, p.paid_at, ` + observedAt + `,
@@ -88,23 +97,65 @@ func (db *DB) Load(ctx context.Context, ids []int64) (settlement.Batch, error) {
 		return rows.Err()
 	})
 	out.Held = make(map[settlement.Ref]settlement.Held)
-	batch.Queue(loadHeld, ids).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var ref settlement.Ref
-			var exists bool
-			h, err := scanHeld(rows, &ref.Provider, &ref.Account, &ref.GatewayID, &exists)
-			if err != nil {
-				return err
-			}
-			h.Exists = exists
-			out.Held[ref] = h
-		}
-		return rows.Err()
-	})
+	batch.Queue(loadHeld, ids).Query(func(rows pgx.Rows) error { return collectHeld(rows, out.Held) })
 	if err := db.Pool.SendBatch(ctx, batch).Close(); err != nil {
 		return settlement.Batch{}, fmt.Errorf("load batch: %w", classify(err))
 	}
 	return out, nil
+}
+
+// Held reads payments and registrations by name, without a lock.
+func (db *DB) Held(ctx context.Context, refs []settlement.Ref) (map[settlement.Ref]settlement.Held, error) {
+	providers, accounts, ids := make([]string, len(refs)), make([]string, len(refs)), make([]string, len(refs))
+	for i, r := range refs {
+		providers[i], accounts[i], ids[i] = r.Provider, r.Account, r.GatewayID
+	}
+	held := make(map[settlement.Ref]settlement.Held, len(refs))
+	rows, err := db.Pool.Query(ctx, heldByRefs, providers, accounts, ids)
+	if err == nil {
+		defer rows.Close()
+		err = collectHeld(rows, held)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read payments: %w", classify(err))
+	}
+	return held, nil
+}
+
+// referenced is served by the index payments_by_reference.
+const referenced = `
+SELECT gateway_id FROM payments WHERE provider = $1 AND account = $2 AND reference = $3
+UNION
+SELECT gateway_id FROM payment_registrations WHERE provider = $1 AND account = $2 AND reference = $3
+ORDER BY 1
+LIMIT 10`
+
+// Referenced gives the gateway ids of a source's payments that carry a
+// reference, as the gateway or the application gave it; ten at most.
+func (db *DB) Referenced(ctx context.Context, provider, account, reference string) ([]string, error) {
+	rows, err := db.Pool.Query(ctx, referenced, provider, account, reference)
+	if err != nil {
+		return nil, fmt.Errorf("payments of a reference: %w", classify(err))
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("payments of a reference: %w", classify(err))
+	}
+	return ids, nil
+}
+
+func collectHeld(rows pgx.Rows, into map[settlement.Ref]settlement.Held) error {
+	for rows.Next() {
+		var ref settlement.Ref
+		var exists bool
+		h, err := scanHeld(rows, &ref.Provider, &ref.Account, &ref.GatewayID, &exists)
+		if err != nil {
+			return err
+		}
+		h.Exists = exists
+		into[ref] = h
+	}
+	return rows.Err()
 }
 
 func scanWork(rows pgx.Rows) (w settlement.Work, now time.Time, err error) {

@@ -188,6 +188,9 @@ func (p *Processor) judge(it *item, states map[settlement.Ref]*state) (settlemen
 func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, owner string) (payment.Result, *settlement.Verdict) {
 	ref := it.refOf(c)
 	a, asked := it.answers[ref]
+	if it.answered { // what was asked for other events of the payment knows less
+		a, asked = answer{}, false
+	}
 	if asked && a.snapshot == nil && it.work.Event.Type != event.TypeRegistered {
 		return payment.Result{}, it.parked(a.reason, a.wait)
 	}
@@ -211,7 +214,7 @@ func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, 
 	case a.snapshot == nil && r.Doubt && it.mode == provider.LookupInDoubt:
 		return r, it.parked("lookup_needed", 0)
 	}
-	if it.mode == provider.LookupAlways && a.snapshot == nil && r.Applied() && it.work.Event.Type != event.TypeRegistered {
+	if it.mode == provider.LookupAlways && !it.answered && a.snapshot == nil && r.Applied() && it.work.Event.Type != event.TypeRegistered {
 		// The payment looked settled when the batch was loaded, and is not.
 		return r, it.parked("lookup_needed", 0)
 	}

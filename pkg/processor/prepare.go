@@ -26,6 +26,13 @@ type item struct {
 	policy payment.Policy
 	mode   provider.LookupMode
 
+	// resolver is set for an event that names no payment, and says what it is
+	// about.
+	resolver provider.Resolver
+	// answered: the claims are what the gateway answered when it was asked
+	// about this very event, so no lookup can know better.
+	answered bool
+
 	// verdict is set when the event needs no decision under a lock, or could
 	// not be prepared for one.
 	verdict *settlement.Verdict
@@ -59,23 +66,31 @@ func (it *item) refOf(c payment.Claim) settlement.Ref {
 
 // prepare reads the facts of a batch and asks the gateways what is in doubt.
 // The items come back sorted by payment, then by event.
-func (p *Processor) prepare(ctx context.Context, batch settlement.Batch) []*item {
+// An error is the storage's.
+func (p *Processor) prepare(ctx context.Context, batch settlement.Batch) ([]*item, error) {
 	items := make([]*item, 0, len(batch.Works))
 	answers := map[settlement.Ref]answer{}
 	for _, w := range batch.Works {
 		it := &item{work: w, now: batch.Now, answers: answers}
-		p.read(it, batch.Held)
+		p.read(it)
 		items = append(items, it)
 	}
+	if err := p.resolveAll(ctx, items); err != nil {
+		return nil, err
+	}
+	if err := p.holdAll(ctx, items, batch.Held); err != nil {
+		return nil, err
+	}
+	p.parkUnknown(items, batch.Held)
 	slices.SortStableFunc(items, func(a, b *item) int {
 		return cmp.Or(a.ref.Compare(b.ref), cmp.Compare(a.work.Event.ID, b.work.Event.ID))
 	})
 	p.ask(ctx, items, batch)
-	return items
+	return items, nil
 }
 
 // read turns an event into claims, or into a verdict.
-func (p *Processor) read(it *item, held map[settlement.Ref]settlement.Held) {
+func (p *Processor) read(it *item) {
 	e := &it.work.Event
 	if e.PaymentRef != "" {
 		it.ref = settlement.RefOf(e)
@@ -100,8 +115,18 @@ func (p *Processor) read(it *item, held map[settlement.Ref]settlement.Held) {
 		return
 	default:
 		claims, err := facts(prov, e)
+		if errors.Is(err, provider.ErrUnresolved) && it.mode != provider.LookupNever {
+			if resolver, ok := provider.As[provider.Resolver](prov); ok {
+				it.resolver = resolver
+				return
+			}
+		}
 		if err != nil {
 			it.settle(event.StatusQuarantined, err.Error())
+			return
+		}
+		if slices.ContainsFunc(claims, func(c payment.Claim) bool { return c.GatewayID == "" }) {
+			it.settle(event.StatusQuarantined, "defect: a claim names no payment")
 			return
 		}
 		if len(claims) == 0 {
@@ -110,11 +135,18 @@ func (p *Processor) read(it *item, held map[settlement.Ref]settlement.Held) {
 		}
 		it.claims = claims
 	}
-	if p.cfg.UnknownPayment == "park" {
+}
+
+// parkUnknown sets aside what concerns payments that nobody has registered,
+// where the operator wants that.
+func (p *Processor) parkUnknown(items []*item, held map[settlement.Ref]settlement.Held) {
+	if p.cfg.UnknownPayment != "park" {
+		return
+	}
+	for _, it := range items {
 		for _, c := range it.claims {
-			if h := held[it.refOf(c)]; !h.Exists && h.Registered == nil {
+			if h := held[it.refOf(c)]; it.verdict == nil && !h.Exists && h.Registered == nil {
 				it.park("payment_unknown: waits until the application registers it", 0)
-				return
 			}
 		}
 	}
@@ -129,10 +161,12 @@ func facts(prov provider.Provider, e *event.Event) (claims []payment.Claim, err 
 		}
 	}()
 	claims, err = prov.Facts(e)
+	return completed(claims, e), err
+}
+
+// completed adds what an event says of all its claims.
+func completed(claims []payment.Claim, e *event.Event) []payment.Claim {
 	for i := range claims {
-		if claims[i].GatewayID == "" {
-			return nil, errors.New("defect: a claim names no payment")
-		}
 		if claims[i].Reason == "" {
 			claims[i].Reason = e.Type
 		}
@@ -140,7 +174,7 @@ func facts(prov provider.Provider, e *event.Event) (claims []payment.Claim, err 
 			claims[i].At = e.OccurredAt
 		}
 	}
-	return claims, err
+	return claims
 }
 
 // ask makes one lookup for each payment that any of its events needs one for.
@@ -152,7 +186,7 @@ func (p *Processor) ask(ctx context.Context, items []*item, batch settlement.Bat
 	questions := map[settlement.Ref]question{}
 	after := map[settlement.Ref]payment.Payment{} // as it would be after the items before
 	for _, it := range items {
-		if it.verdict != nil || it.mode == provider.LookupNever {
+		if it.verdict != nil || it.mode == provider.LookupNever || it.answered {
 			continue
 		}
 		for _, c := range it.claims {

@@ -36,6 +36,11 @@ import (
 // Store is the storage that the processor needs.
 type Store interface {
 	Load(ctx context.Context, ids []int64) (settlement.Batch, error)
+	// Held reads payments and registrations without a lock.
+	Held(ctx context.Context, refs []settlement.Ref) (map[settlement.Ref]settlement.Held, error)
+	// Referenced gives the gateway ids of a source's payments that carry a
+	// reference, a few at most.
+	Referenced(ctx context.Context, providerName, account, reference string) ([]string, error)
 	Settle(ctx context.Context, events []settlement.Handle, refs []settlement.Ref, decide settlement.Decide) (settlement.Decision, error)
 	Fail(ctx context.Context, id int64, lastError string, backoff time.Duration, maxAttempts int) (dead bool, err error)
 	ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]int64, error)
@@ -193,6 +198,10 @@ func (p *Processor) Process(ctx context.Context, ids []int64) map[int64]Result {
 	loadCtx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
 	batch, err := p.store.Load(loadCtx, ids)
 	cancel()
+	var items []*item
+	if err == nil {
+		items, err = p.prepare(ctx, batch)
+	}
 	if err != nil {
 		p.log.Warn("batch.not_loaded", zap.Int("events", len(ids)), zap.Error(err))
 		for _, id := range ids {
@@ -200,7 +209,6 @@ func (p *Processor) Process(ctx context.Context, ids []int64) map[int64]Result {
 		}
 		return results
 	}
-	items := p.prepare(ctx, batch)
 	if p.Hook != nil {
 		if err := p.Hook("looked_up"); err != nil {
 			for _, id := range ids {
