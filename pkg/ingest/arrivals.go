@@ -2,10 +2,7 @@ package ingest
 
 import (
 	"crypto/sha256"
-	"net/http"
 	"net/netip"
-	"net/url"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -42,7 +39,7 @@ func arrivalsOf(src source, r provider.Request, secret string, atMost int) (arri
 	case len(messages) > atMost:
 		messages = []provider.Message{whole(r, provider.Quarantine, reasonTooManyEvents)}
 	}
-	headers := keptHeaders(r, src.Traits().SignedHeaders)
+	headers := provider.KeptHeaders(r, src.Traits().SignedHeaders)
 	arrivals = make([]event.Arrival, len(messages))
 	for i := range messages {
 		arrivals[i] = arrivalOf(src, &messages[i], r.Body, secret, headers)
@@ -124,28 +121,6 @@ func usableRef(ref string) bool {
 		}
 	}
 	return true
-}
-
-// keptHeaders are those that the gateway's contract names, with the query
-// parameters that it names behind a question mark.
-func keptHeaders(r provider.Request, names []string) (kept []event.Header) {
-	var query url.Values
-	for _, name := range names {
-		if parameter, ok := strings.CutPrefix(name, "?"); ok {
-			if query == nil {
-				query, _ = url.ParseQuery(r.Query) // what cannot be read is not there
-			}
-			for _, v := range query[parameter] {
-				kept = append(kept, event.Header{Name: name, Value: strings.ToValidUTF8(v, "\uFFFD")})
-			}
-			continue
-		}
-		name = http.CanonicalHeaderKey(name)
-		for _, v := range r.Header.Values(name) {
-			kept = append(kept, event.Header{Name: name, Value: v})
-		}
-	}
-	return kept
 }
 
 // bare is the least that can be kept of an arrival which the database refuses:
