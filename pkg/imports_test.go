@@ -33,10 +33,19 @@ var may = map[string][]string{
 	"sweep":      {"event"},
 	"provider":   {"money", "event", "payment"},
 
-	"provider/asaas":    gateway,
-	"provider/pagpolar": gateway,
-	"provider/stripe":   gateway,
-	"provider/registry": append([]string{"provider/asaas", "provider/pagpolar", "provider/stripe"}, gateway...),
+	"provider/asaas":            gateway,
+	"provider/efi":              gateway,
+	"provider/iugu":             gateway,
+	"provider/jsonpath":         {"provider"},
+	"provider/keyset":           nil,
+	"provider/pagarme":          append([]string{"provider/keyset"}, gateway...),
+	"provider/pagbank":          gateway,
+	"provider/mercadopago":      gateway,
+	"provider/pagpolar":         append([]string{"provider/jsonpath"}, gateway...),
+	"provider/standardwebhooks": append([]string{"provider/jsonpath"}, gateway...),
+	"provider/stripe":           gateway,
+	"provider/zoop":             gateway,
+	"provider/registry":         append([]string{"provider/asaas", "provider/efi", "provider/iugu", "provider/pagarme", "provider/pagbank", "provider/mercadopago", "provider/pagpolar", "provider/standardwebhooks", "provider/stripe", "provider/zoop"}, gateway...),
 
 	"postgres": append([]string{"settlement", "sweep", "schema"}, nouns...),
 	"queue":    {"event"},
@@ -47,6 +56,7 @@ var may = map[string][]string{
 	"ingest":    append([]string{"provider"}, nouns...),
 	"processor": append([]string{"provider", "lookup", "settlement"}, nouns...),
 	"sweeper":   append([]string{"provider", "sweep"}, nouns...),
+	"explain":   {"event", "payment", "provider"},
 
 	// A gateway's simulator shares the words and none of the code of the side
 	// that it tests.
@@ -54,7 +64,7 @@ var may = map[string][]string{
 
 	// Wiring. It may know everybody, and nobody but a main may know it.
 	"app": append([]string{"daemon", "ingest", "processor", "sweeper", "postgres", "queue", "lookup", "localpg",
-		"provider", "provider/registry", "settlement", "sweep"}, nouns...),
+		"provider", "provider/registry", "settlement", "sweep", "explain"}, nouns...),
 	"sweeper/command": {"app", "daemon", "sweep", "sweeper"},
 	"demo":            {"app", "daemon", "gatewaysim", "postgres", "sweep", "sweeper"},
 

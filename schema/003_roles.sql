@@ -26,6 +26,7 @@ BEGIN
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_ingest') THEN
     GRANT INSERT ON event_bodies TO umavez_ingest;
     GRANT SELECT, INSERT ON events, event_results, event_work TO umavez_ingest;
+    GRANT UPDATE (turn, since, next_at, parks, state, reason, reason_since) ON event_work TO umavez_ingest;
     GRANT SELECT, INSERT, UPDATE ON event_redeliveries, rejected_deliveries TO umavez_ingest;
     GRANT USAGE ON SEQUENCE rejected_deliveries_slot TO umavez_ingest;
   END IF;

@@ -112,13 +112,13 @@ func play(ctx context.Context, cfg Config, out io.Writer) (*Report, error) {
 	}
 	shares := gatewaysim.Shares{Duplicates: 0.30, Concurrent: 0.5, WrongSignatures: 0.03, Malformed: 0.005, Tests: 0.005, Lost: 0.015}
 	sim, err := gatewaysim.New(gatewaysim.Config{
-		Seed: cfg.Seed, Payments: cfg.Payments, Beneficiaries: 25, Shares: shares,
+		Seed: cfg.Seed, Payments: cfg.Payments, Gateways: gatewaysim.AllSources(), Beneficiaries: 25, Shares: shares,
 		API: gatewaysim.API{Latency: time.Millisecond, Jitter: 2 * time.Millisecond, TooMany: 0.0005, ServerErrors: 0.002, Stale: 0.01, StaleFor: 500 * time.Millisecond},
 	})
 	if err != nil {
 		return r, err
 	}
-	say("umavez demo, seed %d: %s at 3 gateways, %s", cfg.Seed, count(cfg.Payments, "payment"), count(len(sim.Deliveries()), "webhook"))
+	say("umavez demo, seed %d: %s at %s, %s", cfg.Seed, count(cfg.Payments, "payment"), count(len(sim.Sources()), "account"), count(len(sim.Deliveries()), "webhook"))
 	w, err := startWorld(ctx, cfg, sim)
 	defer w.stop()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type world struct {
 	ingest     *child
 	processors []*child
 	sweeper    *app.Sweeper
+	sources    []string // "stripe/default", as reconciliation names them
 
 	waiting func(unfinished, unsent int) // told while all is not final yet
 
@@ -72,6 +74,12 @@ func startWorld(ctx context.Context, cfg Config, sim *gatewaysim.Sim) (w *world,
 	var apiURL string
 	if w.api, apiURL, err = serveAPI(sim.APIHandler()); err != nil {
 		return w, err
+	}
+	for _, source := range sim.Sources() {
+		if !strings.Contains(source, "/") {
+			source += "/default"
+		}
+		w.sources = append(w.sources, source)
 	}
 	for name, value := range sim.Settings(apiURL) {
 		os.Setenv(name, value) //nolint:errcheck // the names are valid
@@ -265,7 +273,7 @@ func (w *world) settle(ctx context.Context, cfg Config) (s settled, err error) {
 	}
 	notices := 0
 	after := int64(0)
-	r := sweep.Reconcile{Within: 24 * time.Hour, All: true, Sources: []string{"stripe/default", "asaas/default", "pagpolar/default"}}
+	r := sweep.Reconcile{Within: 24 * time.Hour, All: true, Sources: w.sources}
 	for {
 		entered, last, err := w.db.Reconcile(ctx, sweep.Filter{}, r, after, 1000)
 		if err != nil {

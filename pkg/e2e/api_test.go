@@ -31,24 +31,27 @@ func newFakeAPI(t testing.TB) *fakeAPI {
 }
 
 func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	g, id := a.question(r)
-	source := ""
+	g, path := a.gateway(r)
+	if g != nil && g.serve != nil && g.serve(w, r, path) {
+		return
+	}
+	account := ""
 	if g != nil {
-		key := r.Header.Get("access_token")
-		if key == "" {
-			key = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if g.key != nil {
+			key = g.key(r)
 		}
-		for _, acct := range accounts {
+		for _, acct := range g.accounts {
 			if key == apiKeyOf(g, acct) {
-				source = sourceName(g, acct)
+				account = acct
 			}
 		}
 	}
-	if source == "" {
+	if account == "" {
 		http.Error(w, `{}`, http.StatusUnauthorized)
 		return
 	}
-	key := source + " " + id
+	key := sourceName(g, account) + " " + g.asks(path, r.URL.Query())
 	a.mu.Lock()
 	a.asked[key]++
 	delay, status := a.delays[key], a.fails[key]
@@ -62,19 +65,15 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{}`, http.StatusNotFound)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(g.answer(r.URL.Path, s)))
+		_, _ = w.Write([]byte(g.answer(r, s)))
 	}
 }
 
-// question says which payment of which gateway is asked for. Ids are read
-// from the escaped path: an id that broke out of its segment is another one.
-func (a *fakeAPI) question(r *http.Request) (*gateway, string) {
-	if r.URL.Path == "/refunds" {
-		return &pagpolarGateway, r.URL.Query().Get("sale_identifier")
-	}
-	for prefix, g := range map[string]*gateway{"/v1/payment_intents/": &stripeGateway, "/v3/payments/": &asaasGateway, "/sales/": &pagpolarGateway} {
-		if escaped, ok := strings.CutPrefix(r.URL.EscapedPath(), prefix); ok && !strings.Contains(escaped, "/") {
-			return g, strings.TrimPrefix(r.URL.Path, prefix)
+// gateway says whose API is asked, and the rest of the escaped path.
+func (a *fakeAPI) gateway(r *http.Request) (*gateway, string) {
+	for _, g := range gateways {
+		if path, ok := strings.CutPrefix(r.URL.EscapedPath(), "/"+g.String()+"/"); ok {
+			return g, "/" + path
 		}
 	}
 	return nil, ""
@@ -87,22 +86,28 @@ func (a *fakeAPI) says(g *gateway, account string, s sale) {
 	a.sales[sourceName(g, account)+" "+s.id] = s
 }
 
+// tells makes an answer true for the account that the cases use.
+func (a *fakeAPI) tells(g *gateway, s sale) { a.says(g, g.home(), s) }
+
+// homeKey names a payment of that account.
+func homeKey(g *gateway, id string) string { return sourceName(g, g.home()) + " " + id }
+
 // fail makes questions about a payment fail; 0 ends that.
 func (a *fakeAPI) fail(g *gateway, id string, status int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.fails[g.name+" "+id] = status
+	a.fails[homeKey(g, id)] = status
 }
 
 // slow makes answers about a payment slow.
 func (a *fakeAPI) slow(g *gateway, id string, delay time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.delays[g.name+" "+id] = delay
+	a.delays[homeKey(g, id)] = delay
 }
 
 func (a *fakeAPI) questions(g *gateway, id string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.asked[g.name+" "+id]
+	return a.asked[homeKey(g, id)]
 }

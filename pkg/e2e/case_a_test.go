@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 )
 
 // exact sends a paid webhook with a text that a person wrote, and wants the
@@ -13,15 +12,15 @@ import (
 func (w *testWorld) exact(g *gateway, note string, change func(http.Header)) {
 	w.t.Helper()
 	s := newSale(g).paid()
-	w.api.says(g, "default", s)
+	w.api.tells(g, s)
 	h := newHook("paid", "evt_"+s.id, s)
 	h.note = note
 	body := g.body(h)
-	header := g.sign(secretsOf(g, "default")[0], body)
+	req := g.by(0, body)
 	if change != nil {
-		change(header)
+		change(req.header)
 	}
-	if r := w.post("/webhooks/"+g.name, header, body); r.err != nil || r.status != 200 {
+	if r := w.post(req); r.err != nil || r.status != 200 {
 		w.t.Errorf("%s: %d %q %v", note, r.status, r.body, r.err)
 	}
 	w.wantStored(g, body)
@@ -37,7 +36,9 @@ func (w *testWorld) forge(g *gateway, signed, sent []byte) {
 	}
 	const name, label = "umavez_ingest_rejected_total", "reason=digest_differs"
 	before := w.ingestMetric(name, "provider="+g.name, label)
-	r := w.post("/webhooks/"+g.name, g.sign(secretsOf(g, "default")[0], signed), sent)
+	req := g.by(0, signed)
+	req.body = sent
+	r := w.post(req)
 	if r.status != g.refused {
 		w.t.Errorf("%d %q, want %d", r.status, r.body, g.refused)
 	}
@@ -52,11 +53,15 @@ func (w *testWorld) forge(g *gateway, signed, sent []byte) {
 func TestCase_A1_TheBytesAreCheckedAndKeptAsTheyCame(t *testing.T) {
 	inWorld(t).each(func(w *testWorld, g *gateway) {
 		s := newSale(g).paid()
-		w.api.says(g, "default", s)
+		w.api.tells(g, s)
 		body := string(g.body(newHook("paid", "evt_"+s.id, s)))
-		odd := strings.NewReplacer(`"id":`, `"id" :  `, `"status":`, "\n\t\"status\":", `100.10`, `100.100`, `},`, "} , ").Replace(body)
+		odd := strings.NewReplacer(`"id":`, `"id" :  `, `"status":`, "\n\t\"status\":", `100.10`, `100.100`, `},`, "} , ",
+			"%5B", "[", "%5D", "%5d", "status=", "st%61tus=").Replace(body)
 		w.forge(g, []byte(odd), []byte(body))
 		w.forge(g, []byte(odd), []byte(odd+"\n"))
+		if odd == body {
+			w.t.Fatal("the body was not rewritten")
+		}
 		w.take(g, []byte(odd))
 		w.wantStored(g, []byte(odd))
 		w.wantCredited(g, s)
@@ -86,7 +91,7 @@ func TestCase_A6_LettersCutByPacketsAndChunksReachTheLedger(t *testing.T) {
 	inWorld(t).each(func(w *testWorld, g *gateway) {
 		for _, chunked := range []bool{false, true} {
 			s := newSale(g).paid()
-			w.api.says(g, "default", s)
+			w.api.tells(g, s)
 			h := newHook("paid", "evt_"+s.id, s)
 			h.note = `"São João – ação 💳"`
 			body := g.body(h)
@@ -95,7 +100,8 @@ func TestCase_A6_LettersCutByPacketsAndChunksReachTheLedger(t *testing.T) {
 				length = "Transfer-Encoding: chunked"
 			}
 			conn := dialRaw(w.t, w.addr())
-			writeRaw(w.t, conn, []byte(head("/webhooks/"+g.name, g.sign(secretsOf(g, "default")[0], body), length)))
+			req := g.by(0, body)
+			writeRaw(w.t, conn, []byte(head(req.target, req.header, length)))
 			for i := range body {
 				piece := body[i : i+1]
 				if chunked {
@@ -136,8 +142,7 @@ func TestCase_A9_OddCredentialsAreRefusedAndCountedOnce(t *testing.T) {
 			"a negative time": "t=-1,v1=" + strings.Repeat("0", 64),
 		} {
 			before, panics := w.ingestMetric("umavez_ingest_rejected_total", "provider="+g.name), w.ingestMetric("umavez_ingest_panics_total")
-			header := http.Header{g.header: {value}}
-			if r := w.post("/webhooks/"+g.name, header, body); r.status != g.refused {
+			if r := w.post(g.oddly(value, body)); r.status != g.refused {
 				w.t.Errorf("%s: %d %q, want %d", name, r.status, r.body, g.refused)
 			}
 			if n := w.ingestMetric("umavez_ingest_rejected_total", "provider="+g.name) - before; n != 1 {
@@ -160,52 +165,22 @@ func TestCase_A13_ABatchFromAGatewayThatSendsNoneIsKeptForAPerson(t *testing.T) 
 	})
 }
 
-func TestCase_A19_AnyOfTheSignaturesOfARolledSecretWillDo(t *testing.T) {
-	w, g := inWorld(t), &stripeGateway
-	stamp := fmt.Sprint(time.Now().Unix())
-	secrets := secretsOf(g, "default")
-	for _, c := range []struct {
-		name   string
-		value  func(body []byte) string
-		status int
-		label  string
-	}{
-		{"the old one first", func(b []byte) string {
-			return "t=" + stamp + ",v1=" + stripeDigest("whsec_unknown", stamp, b) + ",v1=" + stripeDigest(secrets[1], stamp, b) + ",v0=junk"
-		}, 200, "2"},
-		{"the old one alone", func(b []byte) string { return "t=" + stamp + ",v1=" + stripeDigest(secrets[0], stamp, b) }, 200, "1"},
-		{"v0 alone", func(b []byte) string { return "t=" + stamp + ",v0=" + stripeDigest(secrets[1], stamp, b) }, 400, ""},
-		{"the other account's", func(b []byte) string {
-			return "t=" + stamp + ",v1=" + stripeDigest(secretsOf(g, "loja2")[0], stamp, b)
-		}, 400, ""},
-	} {
-		s := newSale(g).paid()
-		w.api.says(g, "default", s)
-		body := g.body(newHook("paid", "evt_"+s.id, s))
-		if r := w.post("/webhooks/stripe", http.Header{"Stripe-Signature": {c.value(body)}}, body); r.status != c.status {
-			t.Errorf("%s: %d %q, want %d", c.name, r.status, r.body, c.status)
-		}
-		e, found := w.withBody(g, body)
-		if found != (c.status == 200) || e.Secret != c.label {
-			t.Errorf("%s: stored %v with secret %q, want %q", c.name, found, e.Secret, c.label)
-		}
-	}
-}
-
 func TestCase_A25_IdsInHeadersThatNobodySignedAreNoKeys(t *testing.T) {
 	inWorld(t).each(func(w *testWorld, g *gateway) {
 		send := func(body []byte, id string) {
-			header := g.sign(secretsOf(g, "default")[1], body)
-			for _, name := range []string{"Webhook-Id", "X-Request-Id", "Idempotency-Key", "X-Event-Id", "Nats-Msg-Id", "Asaas-Event-Id"} {
-				header.Set(name, id)
+			req := g.by(1, body)
+			for _, name := range []string{"Webhook-Id", "X-Request-Id", "Idempotency-Key", "X-Event-Id", "Nats-Msg-Id", "Asaas-Event-Id", "X-Product-Id"} {
+				if req.header.Get(name) == "" { // where it is signed it is not ours to change
+					req.header.Set(name, id)
+				}
 			}
-			if r := w.post("/webhooks/"+g.name, header, body); r.status != 200 {
+			if r := w.post(req); r.status != 200 {
 				w.t.Errorf("%d %q", r.status, r.body)
 			}
 		}
 		s, other := newSale(g).paid(), newSale(g).paid()
-		w.api.says(g, "default", s)
-		w.api.says(g, "default", other)
+		w.api.tells(g, s)
+		w.api.tells(g, other)
 		body := g.body(newHook("paid", "evt_"+s.id, s))
 		for i := range 3 {
 			send(body, fmt.Sprint("header_", i))
@@ -214,7 +189,7 @@ func TestCase_A25_IdsInHeadersThatNobodySignedAreNoKeys(t *testing.T) {
 		w.wantCredited(g, s)
 		w.wantCredited(g, other)
 		if e := w.about(g, s.id); len(e) != 1 || e[0].Deliveries != 3 {
-			w.t.Errorf("one body with three ids in headers is %.300v", e)
+			w.t.Errorf("one body with three ids in headers is %v", e)
 		}
 	})
 }
@@ -224,15 +199,19 @@ func TestCase_A26_AByteOrderMarkIsSignedKeptAndReadOver(t *testing.T) {
 		const mark = "\xef\xbb\xbf"
 		for _, marks := range []string{mark, mark + mark} {
 			s := newSale(g).paid()
-			w.api.says(g, "default", s)
+			w.api.tells(g, s)
 			plain := g.body(newHook("paid", "evt_"+s.id, s))
 			w.forge(g, plain, []byte(marks+string(plain)))
 			w.take(g, []byte(marks+string(plain)))
 			w.wantStored(g, []byte(marks+string(plain)))
 			w.wantCredited(g, s)
 		}
-		w.become(g, []want{
-			{mark, "quarantined", "unreadable"}, {mark + "event=paid&id=1", "quarantined", "unreadable"}, {"\xff\xfe{\x00}\x00", "quarantined", "unreadable"},
-		})
+		w.become(g, []want{{"\xff\xfe{\x00}\x00", "quarantined", "unreadable"}, {mark + "<xml/>", "quarantined", "unreadable"}})
+		if !g.form {
+			w.become(g, []want{{mark + "event=paid&id=1", "quarantined", "unreadable"}})
+		}
+		if !g.probes { // with nothing behind them they are a body that says nothing
+			w.become(g, []want{{mark, "quarantined", "unreadable"}})
+		}
 	})
 }

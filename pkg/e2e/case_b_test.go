@@ -15,7 +15,7 @@ import (
 func TestCase_B1_FiftyCopiesAtOnceOverTwoIngestsAreCreditedOnce(t *testing.T) {
 	inWorld(t).each(func(w *testWorld, g *gateway) {
 		s := newSale(g).paid()
-		w.api.says(g, "default", s)
+		w.api.tells(g, s)
 		body := g.body(newHook("paid", "evt_"+s.id, s))
 		replies := make([]reply, 50)
 		begin := make(chan struct{})
@@ -35,16 +35,16 @@ func TestCase_B1_FiftyCopiesAtOnceOverTwoIngestsAreCreditedOnce(t *testing.T) {
 		}
 		w.wantCredited(g, s)
 		events := w.about(g, s.id)
-		if len(events) != 1 || events[0].Deliveries != 50 || events[0].Outcome != "applied" {
-			w.t.Errorf("stored as %d events: %.300v", len(events), events)
+		if len(events) != 1 || events[0].Deliveries != 50 || events[0].Outcome != "applied" && !g.reopen {
+			w.t.Errorf("stored as %d events: %v", len(events), events)
 		}
 	})
 }
 
 func TestCase_B9_TwoNotificationsOfOneCaptureCreditOnceWhileTheFirstIsUnderWay(t *testing.T) {
-	inWorld(t).each(func(w *testWorld, g *gateway) {
+	inWorld(t).eachThat(asksItsAPI, func(w *testWorld, g *gateway) {
 		s := newSale(g).paid()
-		w.api.says(g, "default", s)
+		w.api.tells(g, s)
 		w.api.slow(g, s.id, 400*time.Millisecond)
 		w.take(g, g.body(newHook("paid", "evt_1"+s.id, s)))
 		eventually(w.t, 5*time.Second, "the first is under way", func() bool { return w.api.questions(g, s.id) > 0 })
@@ -58,8 +58,14 @@ func TestCase_B9_TwoNotificationsOfOneCaptureCreditOnceWhileTheFirstIsUnderWay(t
 				applied++
 			}
 		}
+		if g.alike {
+			if len(events) != 1 || events[0].Deliveries != 3 {
+				w.t.Errorf("two notifications of one state are %v", events)
+			}
+			return
+		}
 		if len(events) != 2 || applied != 1 || events[0].Deliveries != 2 {
-			w.t.Errorf("two notifications ended as %.400v", events)
+			w.t.Errorf("two notifications ended as %v", events)
 		}
 	})
 }
@@ -67,9 +73,9 @@ func TestCase_B9_TwoNotificationsOfOneCaptureCreditOnceWhileTheFirstIsUnderWay(t
 func TestCase_B13_OneEventWithSlightlyDifferentBodiesIsOneEvent(t *testing.T) {
 	inWorld(t).each(func(w *testWorld, g *gateway) {
 		s := newSale(g).paid()
-		w.api.says(g, "default", s)
+		w.api.tells(g, s)
 		first := g.body(newHook("paid", "evt_"+s.id, s))
-		second := bytes.Replace(first, []byte(`"description":`), []byte(`"invoice_number":"NF-1","description":`), 1)
+		second := g.wider(first)
 		if bytes.Equal(first, second) {
 			w.t.Fatal("the bodies do not differ")
 		}
@@ -78,8 +84,8 @@ func TestCase_B13_OneEventWithSlightlyDifferentBodiesIsOneEvent(t *testing.T) {
 		w.take(g, second)
 		w.wantCredited(g, s)
 		events := w.about(g, s.id)
-		if len(events) != 1 || events[0].Deliveries != 3 || !bytes.Equal(events[0].Body, first) {
-			w.t.Errorf("stored as %.400v", events)
+		if len(events) != 1 || events[0].Deliveries != 3 || !bytes.Equal(events[0].Body, g.keptOf(first)) {
+			w.t.Errorf("stored as %v", events)
 		}
 		if n := queryOne[int](w.t, w.db, `SELECT cardinality(differing) FROM event_redeliveries WHERE event_id = $1`, events[0].ID); n != 1 {
 			w.t.Errorf("%d differing bodies are remembered, want 1", n)
@@ -88,9 +94,10 @@ func TestCase_B13_OneEventWithSlightlyDifferentBodiesIsOneEvent(t *testing.T) {
 }
 
 func TestCase_B15_AnEventThatSaysNothingOfItselfIsDecidedByTheLookup(t *testing.T) {
-	inWorld(t).each(func(w *testWorld, g *gateway) {
+	looks := func(g *gateway) bool { return g.has("look") }
+	inWorld(t).eachThat(looks, func(w *testWorld, g *gateway) {
 		s := newSale(g).paid()
-		w.api.says(g, "default", s)
+		w.api.tells(g, s)
 		w.take(g, g.body(newHook("look", "evt_"+s.id, s)))
 		w.wantCredited(g, s)
 		if n := w.api.questions(g, s.id); n == 0 {
@@ -100,9 +107,10 @@ func TestCase_B15_AnEventThatSaysNothingOfItselfIsDecidedByTheLookup(t *testing.
 }
 
 func TestCase_B17_ADuplicateMovesACounterAndNothingElse(t *testing.T) {
-	inWorld(t).each(func(w *testWorld, g *gateway) {
+	settles := func(g *gateway) bool { return !g.reopen }
+	inWorld(t).eachThat(settles, func(w *testWorld, g *gateway) {
 		s := newSale(g).paid()
-		w.api.says(g, "default", s)
+		w.api.tells(g, s)
 		body := g.body(newHook("paid", "evt_"+s.id, s))
 		w.take(g, body)
 		w.wantCredited(g, s)
@@ -121,15 +129,15 @@ WHERE v.provider = $1 AND v.payment_ref = $2`, g.name, s.id)
 			w.t.Errorf("a duplicate changed more than a counter:\n%s", diff)
 		}
 		if e := w.about(g, s.id); len(e) != 1 || e[0].Deliveries != 3 {
-			w.t.Errorf("deliveries: %.300v", e)
+			w.t.Errorf("deliveries: %v", e)
 		}
 	})
 }
 
 func TestCase_B18_AnEventWhoseFirstProcessingMetA503IsProcessed(t *testing.T) {
-	inWorld(t).each(func(w *testWorld, g *gateway) {
+	inWorld(t).eachThat(asksItsAPI, func(w *testWorld, g *gateway) {
 		s := newSale(g).paid()
-		w.api.says(g, "default", s)
+		w.api.tells(g, s)
 		w.api.fail(g, s.id, http.StatusServiceUnavailable)
 		body := g.body(newHook("paid", "evt_"+s.id, s))
 		w.take(g, body)
@@ -143,53 +151,65 @@ func TestCase_B18_AnEventWhoseFirstProcessingMetA503IsProcessed(t *testing.T) {
 		w.hurry(g, s.id)
 		w.wantCredited(g, s)
 		if e := w.about(g, s.id); len(e) != 1 || e[0].Outcome != "applied" || e[0].Deliveries != 2 || e[0].Attempts != 0 {
-			w.t.Errorf("ended as %.300v", e)
+			w.t.Errorf("ended as %v", e)
 		}
 	})
 }
 
 func TestCase_B21_TheSameIdsAtAllGatewaysAndAccountsAreEventsAndPaymentsOfTheirOwn(t *testing.T) {
 	w := inWorld(t)
-	s := sale{id: "same_e2e_1", status: "paid", amount: 10010, fee: 310}
+	same := func(g *gateway) sale {
+		if g.fixed {
+			return saleOf(g, idOf(g, "70001")).paid()
+		}
+		return saleOf(g, "70001").paid()
+	}
+	sources, ids := 0, []string{}
 	for _, g := range gateways {
-		for _, account := range accounts {
+		for _, account := range g.accounts {
+			s := same(g)
 			w.api.says(g, account, s)
 			body := g.body(newHook("paid", "evt_same_1", s))
-			r := w.post("/webhooks/"+g.name+"/"+account, g.sign(secretsOf(g, account)[0], body), body)
-			if r.status != 200 {
-				t.Errorf("%s/%s: %d %q", g.name, account, r.status, r.body)
+			if r := w.post(g.request(account, secretsOf(g, account)[0], body)); r.status != 200 {
+				t.Errorf("%s/%s: %d %q", g, account, r.status, r.body)
 			}
+			sources, ids = sources+1, append(ids, s.id)
 		}
 	}
 	for _, g := range gateways {
+		s := same(g)
 		w.final(g, s.id)
-		for _, account := range accounts {
+		for _, account := range g.accounts {
 			got := queryOne[string](t, w.db, `
-SELECT string_agg(l.kind || ' ' || l.amount || ' ' || l.debit_account, ', ' ORDER BY l.kind) FROM payments p JOIN ledger_entries l ON l.payment_id = p.id
+SELECT COALESCE(string_agg(l.kind || ' ' || l.amount || ' ' || l.debit_account, ', ' ORDER BY l.kind), '') FROM payments p JOIN ledger_entries l ON l.payment_id = p.id
 WHERE p.provider = $1 AND p.account = $2 AND p.gateway_id = $3`, g.name, account, s.id)
-			if want := fmt.Sprintf("capture 10010 gateway:%s:%s, fee 310 beneficiary:%s", g.name, account, owner); got != want {
-				t.Errorf("%s/%s booked %q, want %q", g.name, account, got, want)
+			want := fmt.Sprintf("capture 10010 gateway:%s:%s", g.name, account)
+			if s.fee > 0 {
+				want += fmt.Sprintf(", fee %d beneficiary:%s", s.fee, owner)
+			}
+			if got != want {
+				t.Errorf("%s/%s booked %q, want %q", g, account, got, want)
 			}
 		}
 	}
-	if n := queryOne[int](t, w.db, `SELECT count(*) FROM events WHERE payment_ref = $1`, s.id); n != 6 {
-		t.Errorf("%d events, want 6", n)
+	if n := queryOne[int](t, w.db, `SELECT count(*) FROM events WHERE payment_ref = ANY ($1)`, ids); n != sources {
+		t.Errorf("%d events, want %d", n, sources)
 	}
 }
 
 func TestCase_B23_AnAPIThatStillSaysPaidAfterARefundCreditsNothingTwice(t *testing.T) {
 	inWorld(t).each(func(w *testWorld, g *gateway) {
 		s := newSale(g)
-		w.api.says(g, "default", s.paid())
+		w.api.tells(g, s.paid())
 		w.take(g, g.body(newHook("paid", "evt_1"+s.id, s.paid())))
 		w.wantCredited(g, s.paid())
 		// Stripe's intent stays "succeeded" for ever; of the others the refund
 		// shows in the status.
-		w.api.says(g, "default", s.refundedAll())
+		w.api.tells(g, s.refundedAll())
 		w.take(g, g.body(newHook("refunded", "evt_2"+s.id, s.refundedAll())))
 		w.final(g, s.id)
 		w.wantLedger(g, s.id, s.returned())
-		for _, kind := range []string{"look", "again"} {
+		for _, kind := range g.kinds("look", "again") {
 			w.take(g, g.body(newHook(kind, "evt_3"+kind+s.id, s.refundedAll())))
 			w.final(g, s.id)
 			w.wantLedger(g, s.id, s.returned())

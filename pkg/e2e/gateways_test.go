@@ -1,39 +1,98 @@
 package e2e
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
-	"strconv"
+	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
 // gateway is one gateway as it behaves towards us, written by hand from its
-// contract: bodies, credentials, and the answers of its API.
+// contract: bodies, credentials, and the answers of its API. The zero values
+// of its traits are those of most gateways; a file gateway_<name>_test.go
+// holds each.
 type gateway struct {
-	name      string
-	prefix    string // of its payment ids
-	refused   int    // the answer to wrong credentials
-	header    string // that carries them
-	signs     bool   // the credentials cover the body
-	hasIDs    bool   // its events have ids that last
+	name     string    // in addresses and settings
+	label    string    // of subtests, where one gateway is here twice
+	accounts []string  // the first one is the one that the cases use
+	prefix   string    // of its payment ids
+	refused  int       // the answer to wrong credentials
+	words    [2]string // the bodies of the answers to success and to wrong credentials
+
+	// Credentials.
+	header    string // that carries them; "" when the address does
+	signs     bool   // they cover the body
+	published bool   // what secretsOf gives is public: names of keys
 	minSecret string // a secret that could be one
-	sign      func(secret string, body []byte) http.Header
-	body      func(e hook) []byte
-	answer    func(path string, s sale) string
+	secret    func(account, age string) string
+	sign      func(account, secret string, body []byte) credentials
+	odd       func(value string) credentials // a value where the credentials are
+
+	// Bodies.
+	body    func(e hook) []byte
+	lacks   string                    // kinds of hook that it does not have, with spaces between
+	form    bool                      // forms, not JSON
+	kept    func(body []byte) []byte  // what is stored of a request; all of it
+	mute    bool                      // bodies say nothing of status or amounts
+	amount  string                    // of 100.10 in the body of a paid hook, JSON, `"name":value`
+	odds    []string                  // other exact spellings of that amount
+	fixed   bool                      // its payment ids have a shape
+	idField string                    // the field of a payment's id in bodies; id
+	id      func(text string) string  // a payment id made of a text of letters and digits
+	hasIDs  bool                      // its events have ids that last
+	idless  bool                      // they have none at all
+	noDots  bool                      // in them
+	note    string                    // the field of a person's text; description
+	names   func(event string) string // the event id that stands in the body
+	alike   bool                      // two hooks of one state are one event
+	reopen  bool                      // a repeat is processed again
+	forget  bool                      // a late claim is left to the lookup, and not held against it
+	probes  bool                      // sends empty bodies
+	marks   bool                      // bodies can be marked as a test
+
+	// Money.
+	noFee     bool                   // it tells of none
+	reference func(id string) string // of its sales
+
+	// Its API, and what umavez is told of it.
+	noAPI    bool
+	base     string // after the address of the test's API
+	key      func(r *http.Request) string
+	asks     func(path string, q url.Values) (id string)
+	answer   func(r *http.Request, s sale) string
+	serve    func(w http.ResponseWriter, r *http.Request, path string) bool
+	settings func(api, account string) map[string]string
+	open     []change // that would let anybody in: the start is refused
+}
+
+// credentials are what a gateway adds to a request for a body.
+type credentials struct {
+	header http.Header
+	query  string // raw
+	suffix string // of the path, with its slash
+}
+
+// change is a change of the settings, and what the refusal to start names.
+type change struct {
+	what string
+	env  map[string]string
+	says string
 }
 
 // sale is a payment at a gateway. Amounts are centavos.
 type sale struct {
 	id            string
+	ref           string
 	status        string // created, failed, paid, refunded
 	amount, fee   int64
 	refunded      int64
 	withoutFields bool   // in bodies: no reference, no amounts but those needed
-	rawAmount     string // what PagPolar's API gives as the amount instead
+	rawAmount     string // what the API gives as the amount instead
 }
 
 // hook is one webhook about a sale.
@@ -48,7 +107,7 @@ type hook struct {
 
 const owner = "loja-e2e"
 
-func (s sale) reference() string { return owner + ":" + s.id }
+func (s sale) reference() string { return s.ref }
 
 func newHook(kind, id string, s sale) hook {
 	return hook{sale: s, kind: kind, id: id, at: time.Now().Add(-time.Hour), note: `"Pedido"`}
@@ -57,132 +116,31 @@ func newHook(kind, id string, s sale) hook {
 // gateways are those that the cases go through.
 var gateways = []*gateway{&stripeGateway, &asaasGateway, &pagpolarGateway}
 
-var stripeGateway = gateway{
-	name: "stripe", prefix: "pi_", refused: 400, header: "Stripe-Signature", signs: true, hasIDs: true, minSecret: "whsec_e2e_0123456789",
-	sign: func(secret string, body []byte) http.Header {
-		t := strconv.FormatInt(time.Now().Unix(), 10)
-		return http.Header{"Stripe-Signature": {"t=" + t + ",v1=" + stripeDigest(secret, t, body)}, "Content-Type": {"application/json"}}
-	},
-	body: func(e hook) []byte {
-		typ, object := "payment_intent."+map[string]string{"created": "created", "failed": "payment_failed", "paid": "succeeded"}[e.kind], ""
-		switch e.kind {
-		case "refunded":
-			typ = "refund.created"
-			object = fmt.Sprintf(`{"id":"re_%[1]s","object":"refund","amount":%[2]d,"currency":"brl","payment_intent":"%[1]s","status":"succeeded"}`, e.sale.id, e.refunded)
-		case "again", "look":
-			typ = map[string]string{"again": "charge.succeeded", "look": "charge.updated"}[e.kind]
-			object = stripeCharge(e.sale)
-		default:
-			object = stripeIntent(e.sale, e.kind, e.note, "null")
-		}
-		return fmt.Appendf(nil, `{"id":"%s","object":"event","api_version":"2026-02-25.clover","created":%d,"livemode":%v,"type":"%s","data":{"object":%s}}`,
-			e.id, e.at.Unix(), !e.test, typ, object)
-	},
-	answer: func(_ string, s sale) string { return stripeIntent(s, s.status, `""`, stripeCharge(s)) },
+func (g *gateway) String() string { return cmp.Or(g.label, g.name) }
+
+// home is the account that the cases use.
+func (g *gateway) home() string { return g.accounts[0] }
+
+// has says whether the gateway has hooks of all these kinds.
+func (g *gateway) has(kinds ...string) bool {
+	return !slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(strings.Fields(g.lacks), k) })
 }
 
-func stripeDigest(secret, t string, body []byte) string {
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(t + "."))
-	mac.Write(body)
-	return hex.EncodeToString(mac.Sum(nil))
+// kinds are those of the given that the gateway has.
+func (g *gateway) kinds(kinds ...string) []string {
+	return slices.DeleteFunc(kinds, func(k string) bool { return !g.has(k) })
 }
 
-func stripeIntent(s sale, status, note, charge string) string {
-	word, failure, received, metadata := "requires_action", "null", int64(0), fmt.Sprintf(`{"order_id":"%s"}`, s.reference())
-	switch status {
-	case "failed":
-		word, failure = "requires_payment_method", `{"code":"card_declined"}`
-	case "paid", "refunded":
-		word, received = "succeeded", s.amount
+// eventID is what becomes of a hook's id.
+func (g *gateway) eventID(id string) string {
+	switch {
+	case g.idless:
+		return ""
+	case g.names != nil:
+		return g.names(id)
 	}
-	if received == 0 {
-		charge = "null"
-	}
-	if s.withoutFields {
-		metadata = "{}"
-	}
-	return fmt.Sprintf(`{"id":"%s","object":"payment_intent","amount":%d,"amount_received":%d,"currency":"brl","description":%s,"livemode":true,"status":"%s","last_payment_error":%s,"metadata":%s,"latest_charge":%s}`,
-		s.id, s.amount, received, note, word, failure, metadata, charge)
+	return id
 }
-
-func stripeCharge(s sale) string {
-	refunds := ""
-	if s.refunded > 0 {
-		refunds = fmt.Sprintf(`{"id":"re_%[1]s","object":"refund","amount":%[2]d,"currency":"brl","payment_intent":"%[1]s","status":"succeeded"}`, s.id, s.refunded)
-	}
-	return fmt.Sprintf(`{"id":"ch_%[1]s","object":"charge","amount":%[2]d,"amount_captured":%[2]d,"amount_refunded":%[3]d,"captured":true,"currency":"brl","refunded":%[4]v,"status":"succeeded","payment_intent":"%[1]s",`+
-		`"metadata":{"order_id":"%[7]s"},"balance_transaction":{"id":"txn_%[1]s","object":"balance_transaction","currency":"brl","fee":%[5]d},"refunds":{"object":"list","data":[%[6]s],"has_more":false}}`,
-		s.id, s.amount, s.refunded, s.refunded == s.amount, s.fee, refunds, s.reference())
-}
-
-var asaasGateway = gateway{
-	name: "asaas", prefix: "pay_", refused: 401, header: "Asaas-Access-Token", hasIDs: true, minSecret: "e2e-token-0123456789-0123456789-01234",
-	sign: func(secret string, _ []byte) http.Header {
-		return http.Header{"Asaas-Access-Token": {secret}, "Content-Type": {"application/json"}}
-	},
-	body: func(e hook) []byte {
-		typ := map[string]string{"created": "PAYMENT_CREATED", "failed": "PAYMENT_CREDIT_CARD_CAPTURE_REFUSED", "paid": "PAYMENT_CONFIRMED",
-			"again": "PAYMENT_RECEIVED", "look": "PAYMENT_UPDATED", "refunded": "PAYMENT_REFUNDED"}[e.kind]
-		s := e.sale
-		s.status = map[string]string{"again": "paid", "look": "created"}[e.kind]
-		if s.status == "" {
-			s.status = e.kind
-		}
-		return fmt.Appendf(nil, `{"id":"%s","event":"%s","dateCreated":"%s","payment":%s}`, e.id, typ,
-			e.at.UTC().Add(-3*time.Hour).Format(time.DateTime), asaasPayment(s, e.note))
-	},
-	answer: func(_ string, s sale) string { return asaasPayment(s, `""`) },
-}
-
-func asaasPayment(s sale, note string) string {
-	word := map[string]string{"created": "PENDING", "failed": "PENDING", "paid": "CONFIRMED", "refunded": "REFUNDED"}[s.status]
-	refunds := "null"
-	if s.status == "refunded" {
-		refunds = fmt.Sprintf(`[{"dateCreated":"2026-01-05 10:00:00","status":"DONE","value":%s}]`, reais(s.refunded))
-	}
-	more := fmt.Sprintf(`,"netValue":%s,"externalReference":"%s"`, reais(s.amount-s.fee), s.reference())
-	if s.withoutFields {
-		more = ""
-	}
-	return fmt.Sprintf(`{"object":"payment","id":"%s","value":%s,"description":%s,"billingType":"CREDIT_CARD","status":"%s","deleted":false,"refunds":%s%s}`,
-		s.id, reais(s.amount), note, word, refunds, more)
-}
-
-func reais(centavos int64) string { return fmt.Sprintf("%d.%02d", centavos/100, centavos%100) }
-
-var pagpolarGateway = gateway{
-	name: "pagpolar", prefix: "sale-", refused: 401, header: "Authorization", minSecret: "pp_e2e_0123456789abcdef",
-	sign: func(secret string, _ []byte) http.Header {
-		return http.Header{"Authorization": {"Bearer " + secret}, "Content-Type": {"application/json"}}
-	},
-	body: func(e hook) []byte {
-		typ := "TRANSACTION_" + map[string]string{"created": "CREATED", "failed": "REFUSED", "paid": "PAID", "again": "APPROVED", "look": "UPDATED", "refunded": "REFUNDED"}[e.kind]
-		more := ""
-		if e.test {
-			more = `"test":true,`
-		}
-		return fmt.Appendf(nil, `{"event":"%s","id":"%s","creation_date":"%s",%s"data":{"transaction":{"id":"%s","status":"%s","description":%s}}}`,
-			typ, e.id, e.at.UTC().Format(time.RFC3339), more, e.sale.id, strings.ToUpper(e.kind), e.note)
-	},
-	answer: func(path string, s sale) string {
-		if path == "/refunds" {
-			if s.status != "refunded" {
-				return `{"data":[]}`
-			}
-			return fmt.Sprintf(`{"data":[{"id":"rf_%s","amount":%d,"status":"DONE"}]}`, s.id, s.refunded)
-		}
-		word := map[string]string{"created": "PENDING", "failed": "REFUSED", "paid": "PAID", "refunded": "REFUNDED"}[s.status]
-		amount := s.rawAmount
-		if amount == "" {
-			amount = strconv.FormatInt(s.amount, 10)
-		}
-		return fmt.Sprintf(`{"id":"%s","status":"%s","amount":%s,"fee":%d,"reference":"%s"}`, s.id, word, amount, s.fee, s.reference())
-	},
-}
-
-// accounts of each gateway; a source is "stripe" or "stripe/loja2".
-var accounts = []string{"default", "loja2"}
 
 func sourceName(g *gateway, account string) string {
 	if account == "default" {
@@ -191,47 +149,166 @@ func sourceName(g *gateway, account string) string {
 	return g.name + "/" + account
 }
 
+// variable is the full name of a setting.
+func variable(g *gateway, account, setting string) string {
+	return strings.ToUpper(strings.NewReplacer("/", "_", "-", "_").Replace(sourceName(g, account))) + "_" + setting
+}
+
 // secretsOf are the secrets of a source, the older one first.
 func secretsOf(g *gateway, account string) []string {
+	if g.secret != nil {
+		return []string{g.secret(account, "old"), g.secret(account, "new")}
+	}
 	return []string{g.minSecret + "_" + account + "_old", g.minSecret + "_" + account + "_new"}
 }
 
 func apiKeyOf(g *gateway, account string) string { return "apikey_e2e_" + g.name + "_" + account }
 
-// worldSettings configure two accounts of each gateway.
+// request is a request for a webhook address.
+type request struct {
+	target string
+	header http.Header
+	body   []byte
+}
+
+// request gives a body the credentials of an account.
+func (g *gateway) request(account, secret string, body []byte) request {
+	return g.with(account, g.sign(account, secret, body), body)
+}
+
+// with gives a body any credentials.
+func (g *gateway) with(account string, c credentials, body []byte) request {
+	r := request{"/webhooks/" + sourceName(g, account) + c.suffix, c.header.Clone(), body}
+	if c.query != "" {
+		r.target += "?" + c.query
+	}
+	if r.header == nil {
+		r.header = http.Header{}
+	}
+	if r.header.Get("Content-Type") == "" {
+		r.header.Set("Content-Type", "application/json")
+		if g.form {
+			r.header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+	}
+	return r
+}
+
+// by is a request of the account that the cases use, with its older (0) or
+// newer (1) secret.
+func (g *gateway) by(age int, body []byte) request {
+	return g.request(g.home(), secretsOf(g, g.home())[age], body)
+}
+
+// oddly is a request with a value of one's own where the credentials are.
+func (g *gateway) oddly(value string, body []byte) request {
+	if g.odd != nil {
+		return g.with(g.home(), g.odd(value), body)
+	}
+	return g.with(g.home(), credentials{header: http.Header{g.header: {value}}}, body)
+}
+
+// keptOf is what is stored of a body.
+func (g *gateway) keptOf(body []byte) []byte {
+	if g.kept == nil {
+		return body
+	}
+	return g.kept(body)
+}
+
+// token is the credential of a gateway with a shared token in a header.
+func token(header, prefix string) func(account, secret string, body []byte) credentials {
+	return func(_, secret string, _ []byte) credentials {
+		return credentials{header: http.Header{header: {prefix + secret}}}
+	}
+}
+
+// under is the id that a path has after a prefix, "" when it has more or less
+// than one part there. Ids are read from the escaped path: one that broke out
+// of its part is another one.
+func under(path, prefix string) string {
+	escaped, ok := strings.CutPrefix(path, prefix)
+	if !ok || strings.Contains(escaped, "/") {
+		return ""
+	}
+	id, err := url.PathUnescape(escaped)
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+// found is the first text that a pattern finds in a body, otherwise what is
+// given.
+func found(pattern *regexp.Regexp, body []byte, otherwise string) string {
+	if m := pattern.FindSubmatch(body); m != nil {
+		return string(m[1])
+	}
+	return otherwise
+}
+
+func reais(centavos int64) string { return fmt.Sprintf("%d.%02d", centavos/100, centavos%100) }
+
+// formText writes a note into a form: as it is, but for what has a meaning in
+// one.
+func formText(note string) string {
+	return strings.NewReplacer("%", "%25", "&", "%26", "+", "%2B", "=", "%3D", ";", "%3B", " ", "+").Replace(strings.Trim(note, `"`))
+}
+
+// worldSettings configure all accounts of each gateway.
 func worldSettings(apiBase string) map[string]string {
 	env := map[string]string{"ENVIRONMENT": "production"}
 	var sources []string
 	for _, g := range gateways {
-		for _, a := range accounts {
+		for _, a := range g.accounts {
 			sources = append(sources, sourceName(g, a))
-			prefix := strings.ToUpper(g.name) + "_"
-			if a != "default" {
-				prefix += strings.ToUpper(a) + "_"
+			own := map[string]string{"WEBHOOK_SECRETS": strings.Join(secretsOf(g, a), ","), "BENEFICIARY_PATTERN": `^([^:]+):.`}
+			if !g.noAPI {
+				maps.Copy(own, map[string]string{
+					"API_KEY": apiKeyOf(g, a), "API_BASE": apiBase + "/" + g.String() + g.base, "LOOKUP_RATE": "100000", "LOOKUP_LAG": "2s",
+				})
 			}
-			own := map[string]string{
-				"WEBHOOK_SECRETS": strings.Join(secretsOf(g, a), ","), "API_KEY": apiKeyOf(g, a), "API_BASE": apiBase,
-				"LOOKUP_RATE": "100000", "LOOKUP_LAG": "2s", "BENEFICIARY_PATTERN": `^([^:]+):.`,
-			}
-			switch g.name {
-			case "asaas":
-				own["API_BASE"] += "/v3"
-			case "pagpolar":
-				for name, value := range map[string]string{
-					"API_AUTH": "Authorization: Bearer {key}", "SALE_ID_PATH": "id", "STATUS_PATH": "status",
-					"STATUS_MAP":  "PENDING=pending,PAID=paid,REFUSED=failed,REFUNDED=refunded",
-					"AMOUNT_PATH": "amount", "AMOUNT_UNIT": "minor", "CURRENCY": "BRL", "FEE_PATH": "fee", "REFERENCE_PATH": "reference",
-					"REFUNDS_LIST_PATH": "data", "REFUND_ID_PATH": "id", "REFUND_AMOUNT_PATH": "amount", "REFUND_STATUS_PATH": "status",
-					"REFUND_STATUS_MAP": "DONE=succeeded",
-				} {
-					own[name] = value
-				}
+			if g.settings != nil {
+				maps.Copy(own, g.settings(apiBase+"/"+g.String(), a))
 			}
 			for name, value := range own {
-				env[prefix+name] = value
+				if value != "" {
+					env[variable(g, a, name)] = value
+				}
 			}
 		}
 	}
 	env["SOURCES"] = strings.Join(sources, ",")
 	return env
+}
+
+// wider is a body with a field more.
+func (g *gateway) wider(body []byte) []byte {
+	if g.form {
+		return append(slices.Clone(body), "&invoice_number=NF-1"...)
+	}
+	note := `"` + cmp.Or(g.note, "description") + `":`
+	return []byte(strings.Replace(string(body), note, `"invoice_number":"NF-1",`+note, 1))
+}
+
+// padded is a body of so many bytes that says the same.
+func (g *gateway) padded(body []byte, size int) []byte {
+	if g.form {
+		return append(slices.Concat(body, []byte("&padding=")), strings.Repeat("a", max(0, size-len(body)-len("&padding=")))...)
+	}
+	return append(slices.Clone(body), strings.Repeat(" ", max(0, size-len(body)))...)
+}
+
+// worth is the body of a paid hook with another amount, JSON.
+func (g *gateway) worth(body []byte, amount string) []byte {
+	name, _, _ := strings.Cut(g.amount, ":")
+	return []byte(strings.Replace(string(body), g.amount, name+":"+amount, 1))
+}
+
+// dot is what an event id may not have everywhere.
+func (g *gateway) dot() string {
+	if g.noDots {
+		return ""
+	}
+	return "."
 }

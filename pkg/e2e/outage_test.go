@@ -29,7 +29,7 @@ func TestCase_B11_ADuplicateAfterEverythingWasLostAndStartedAgain(t *testing.T) 
 	bodies, sales := map[*gateway][]byte{}, map[*gateway]sale{}
 	for _, g := range gateways {
 		sales[g] = newSale(g).paid()
-		w.api.says(g, "default", sales[g])
+		w.api.tells(g, sales[g])
 		bodies[g] = g.body(newHook("paid", "evt_"+sales[g].id, sales[g]))
 		w.take(g, bodies[g])
 	}
@@ -54,8 +54,16 @@ func TestCase_B11_ADuplicateAfterEverythingWasLostAndStartedAgain(t *testing.T) 
 	}
 	for _, g := range gateways {
 		w.wantCredited(g, sales[g])
-		if e := w.about(g, sales[g].id); len(e) != 2 || e[0].Deliveries != 2 || e[0].Outcome != "applied" || e[1].Outcome != "repeated" {
-			t.Errorf("%s: %.400v", g.name, e)
+		e := w.about(g, sales[g].id)
+		if g.alike || g.reopen {
+			// One state is one event there, or a repeat is processed again.
+			if len(e) == 0 || e[0].Deliveries < 2 || e[0].Status != "processed" {
+				t.Errorf("%s: %v", g, e)
+			}
+			continue
+		}
+		if len(e) != 2 || e[0].Deliveries != 2 || e[0].Outcome != "applied" || e[1].Outcome != "repeated" {
+			t.Errorf("%s: %v", g, e)
 		}
 	}
 	s.settle(10 * time.Second)
@@ -79,7 +87,7 @@ func TestCase_D12_FifteenFailuresThenRecoveryLoseNothing(t *testing.T) {
 			begun := time.Now()
 			r := w.send(g, body)
 			if r.err != nil || r.status != http.StatusServiceUnavailable || time.Since(begun) > 6*time.Second {
-				t.Errorf("%s, try %d: %d %q %v after %s", g.name, try, r.status, r.body, r.err, time.Since(begun))
+				t.Errorf("%s, try %d: %d %q %v after %s", g, try, r.status, r.body, r.err, time.Since(begun))
 			}
 		}
 	}
@@ -96,15 +104,15 @@ func TestCase_D12_FifteenFailuresThenRecoveryLoseNothing(t *testing.T) {
 	}
 	// The gateway sends the one that failed, then all that it has kept.
 	for _, g := range gateways {
-		w.api.says(g, "default", first[g])
+		w.api.tells(g, first[g])
 		body := g.body(newHook("paid", "evt_"+first[g].id, first[g]))
-		eventually(t, 5*time.Second, g.name+" is answered with success again", func() bool { return w.send(g, body).status == 200 })
+		eventually(t, 5*time.Second, g.String()+" is answered with success again", func() bool { return w.send(g, body).status == 200 })
 	}
 	var backlog []sale
 	for i := range 200 {
 		g := gateways[i%len(gateways)]
 		old := newSale(g).paid()
-		w.api.says(g, "default", old)
+		w.api.tells(g, old)
 		h := newHook("paid", "evt_a&b="+old.id, old)
 		h.at = h.at.Add(-13 * 24 * time.Hour)
 		w.take(g, g.body(h))
@@ -131,15 +139,18 @@ func TestNoLogMetricSubjectOrErrorShowsSecretsOrPersons(t *testing.T) {
 	note := `"` + strings.Join(canaries, " ") + `"`
 	secrets := []string{"e2e-canary-forged-token-000000000000"}
 	for _, g := range gateways {
-		for _, a := range accounts {
-			secrets = append(append(secrets, secretsOf(g, a)...), apiKeyOf(g, a))
+		for _, a := range g.accounts {
+			secrets = append(secrets, apiKeyOf(g, a))
+			if !g.published {
+				secrets = append(secrets, secretsOf(g, a)...)
+			}
 		}
 	}
 	var settled []sale
 	for _, g := range gateways {
 		paid, refunded, unknown := newSale(g).paid(), newSale(g).refundedAll(), newSale(g).paid()
-		w.api.says(g, "default", paid)
-		w.api.says(g, "default", refunded)
+		w.api.tells(g, paid)
+		w.api.tells(g, refunded)
 		settled = append(settled, paid, refunded)
 		for _, sl := range []sale{paid, refunded, unknown} {
 			h := newHook(sl.status, "evt_"+sl.id, sl)
@@ -151,11 +162,12 @@ func TestNoLogMetricSubjectOrErrorShowsSecretsOrPersons(t *testing.T) {
 			w.take(g, bytes.Replace(body, []byte(note), []byte(`{"x":`+note+`,"x":1}`), 1))             // a name twice
 			w.take(g, bytes.Replace(body, []byte(`"id":"`), []byte(`"id":"`+canaries[1]), 1))           // where an id should be
 			w.take(g, bytes.Replace(body, []byte(`"status":"`), []byte(`"status":`+note+`,"x":"`), -1)) // and a word
-			forged := g.sign("e2e-canary-forged-token-000000000000", body)
-			if r := w.post("/webhooks/"+g.name, forged, body); r.status != g.refused || leaks(r.body, secrets) != "" {
+			forged := g.oddly("e2e-canary-forged-token-000000000000", body)
+			if r := w.post(forged); r.status != g.refused || leaks(r.body, secrets) != "" {
 				t.Errorf("forged: %d %q", r.status, r.body)
 			}
-			if r := w.post("/webhooks/"+canaries[3]+"/"+canaries[4], forged, body); r.status != 404 {
+			forged.target = "/webhooks/" + canaries[3] + "/" + canaries[4]
+			if r := w.post(forged); r.status != 404 {
 				t.Errorf("no source: %d %q", r.status, r.body)
 			}
 		}

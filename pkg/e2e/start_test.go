@@ -19,15 +19,23 @@ func TestCase_A23_AnIngestThatCouldBeOpenToAnybodyDoesNotStart(t *testing.T) {
 		"no source":               {map[string]string{"SOURCES": ""}, "SOURCES"},
 		"an unknown gateway":      {map[string]string{"SOURCES": "stripe,none"}, "none"},
 		"an unknown scheme":       {map[string]string{"SOURCES": "hmac"}, "hmac"},
-		"PagPolar without lookup": {map[string]string{"PAGPOLAR_LOOKUP": "never"}, "PAGPOLAR"},
 	}
 	for _, g := range gateways {
-		variable := strings.ToUpper(g.name) + "_WEBHOOK_SECRETS"
+		for _, c := range g.open {
+			changes[g.String()+" "+c.what] = struct {
+				env  map[string]string
+				says string
+			}{c.env, c.says}
+		}
+		if g.published {
+			continue
+		}
+		variable := variable(g, g.home(), "WEBHOOK_SECRETS")
 		for name, value := range map[string]string{
 			"without a secret": "", "with a blank secret": "   ", "with an empty secret in its list": secret + ",", "with a short secret": "x",
 			"with a line break in its secret": secret + "\nx",
 		} {
-			changes[g.name+" "+name] = struct {
+			changes[g.String()+" "+name] = struct {
 				env  map[string]string
 				says string
 			}{map[string]string{variable: value}, variable}

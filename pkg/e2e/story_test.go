@@ -11,9 +11,28 @@ import (
 
 var saleSeq atomic.Int64
 
-// newSale is a payment that no other test uses: R$ 100,10 with a fee of 3,10.
-func newSale(g *gateway) sale {
-	return sale{id: fmt.Sprintf("%se2e%06d", g.prefix, saleSeq.Add(1)), status: "created", amount: 10010, fee: 310}
+// newSale is a payment that no other test uses: R$ 100,10 with a fee of 3,10,
+// where the gateway tells of fees.
+func newSale(g *gateway) sale { return saleOf(g, idOf(g, fmt.Sprintf("e2e%06d", saleSeq.Add(1)))) }
+
+// saleOf is the same with an id of one's own.
+func saleOf(g *gateway, id string) sale {
+	s := sale{id: id, ref: owner + ":" + id, status: "created", amount: 10010, fee: 310}
+	if g.reference != nil {
+		s.ref = g.reference(id)
+	}
+	if g.noFee {
+		s.fee = 0
+	}
+	return s
+}
+
+// idOf makes a payment's id of a text.
+func idOf(g *gateway, text string) string {
+	if g.id != nil {
+		return g.id(text)
+	}
+	return g.prefix + text
 }
 
 // paid and refunded are the same sale later.
@@ -25,21 +44,31 @@ func (s sale) refundedAll() sale { s.status, s.refunded = "refunded", s.amount; 
 
 // each runs a case for every gateway.
 func (w *testWorld) each(story func(w *testWorld, g *gateway)) {
+	w.eachThat(func(*gateway) bool { return true }, story)
+}
+
+// eachThat runs a case for every gateway that has a trait.
+func (w *testWorld) eachThat(trait func(g *gateway) bool, story func(w *testWorld, g *gateway)) {
 	for _, g := range gateways {
-		w.t.Run(g.name, func(t *testing.T) { story(w.in(t), g) })
+		if trait(g) {
+			w.t.Run(g.String(), func(t *testing.T) { story(w.in(t), g) })
+		}
 	}
 }
 
-// send sends a body as the gateway's plain account does.
-func (w *testWorld) send(g *gateway, body []byte) reply {
-	return w.post("/webhooks/"+g.name, g.sign(secretsOf(g, "default")[1], body), body)
-}
+// Traits that several cases ask for.
+func asksItsAPI(g *gateway) bool { return !g.noAPI }
+
+func sendsJSON(g *gateway) bool { return !g.form }
+
+// send sends a body as the gateway's account does.
+func (w *testWorld) send(g *gateway, body []byte) reply { return w.post(g.by(1, body)) }
 
 // take sends a body that is to be taken.
 func (w *testWorld) take(g *gateway, body []byte) {
 	w.t.Helper()
 	if r := w.send(g, body); r.err != nil || r.status != 200 {
-		w.t.Errorf("%s answered %d %q %v, want 200", g.name, r.status, r.body, r.err)
+		w.t.Errorf("%s answered %d %q %v, want 200", g, r.status, r.body, r.err)
 	}
 }
 
@@ -73,6 +102,11 @@ type stored struct {
 	DedupeKey, Account, Secret string
 }
 
+func (s stored) String() string {
+	return fmt.Sprintf("{%d %s %s (%s) type %q event %q payment %q, %d deliveries, %d attempts, secret %q, key %.60s, body %.100q}", s.ID, s.Status, s.Outcome, s.Reason,
+		s.Type, s.EventID, s.PaymentRef, s.Deliveries, s.Attempts, s.Secret, s.DedupeKey, s.Body)
+}
+
 const storedColumns = `
 SELECT v.id, v.status, COALESCE(v.outcome, ''), COALESCE(v.reason, ''), v.type, COALESCE(v.provider_event_id, ''), COALESCE(v.payment_ref, ''),
        v.deliveries, v.attempts, v.test, b.body, v.dedupe_key, v.account, e.secret
@@ -99,9 +133,9 @@ func (w *testWorld) withBody(g *gateway, body []byte) (stored, bool) {
 
 func (w *testWorld) wantStored(g *gateway, body []byte) stored {
 	w.t.Helper()
-	e, ok := w.withBody(g, body)
+	e, ok := w.withBody(g, g.keptOf(body))
 	if !ok {
-		w.t.Errorf("no event of %s has exactly these bytes: %.120q", g.name, body)
+		w.t.Errorf("no event of %s has exactly these bytes: %.120q", g, g.keptOf(body))
 	}
 	return e
 }
@@ -139,13 +173,16 @@ SELECT l.kind || ' ' || l.amount FROM ledger_entries l JOIN payments p ON p.id =
 	return strings.Join(all, ", ")
 }
 
-// credited is the ledger of a sale that was paid, and refunded that of one
+// credited is the ledger of a sale that was paid, and returned that of one
 // that was refunded wholly.
-func (s sale) credited() string { return fmt.Sprintf("capture %d, fee %d", s.amount, s.fee) }
-
-func (s sale) returned() string {
-	return fmt.Sprintf("capture %d, fee %d, refund %d", s.amount, s.fee, s.amount)
+func (s sale) credited() string {
+	if s.fee == 0 {
+		return fmt.Sprintf("capture %d", s.amount)
+	}
+	return fmt.Sprintf("capture %d, fee %d", s.amount, s.fee)
 }
+
+func (s sale) returned() string { return fmt.Sprintf("%s, refund %d", s.credited(), s.amount) }
 
 func (w *testWorld) wantLedger(g *gateway, id, want string) {
 	w.t.Helper()

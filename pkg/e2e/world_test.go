@@ -261,17 +261,18 @@ type reply struct {
 	status int
 	body   string
 	err    error
+	kind   string // its content type
 }
 
 var client = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
 
 // post sends a request to one of the ingests.
-func (w *testWorld) post(path string, header http.Header, body []byte) reply {
-	req, err := http.NewRequest(http.MethodPost, "http://"+w.addr()+path, bytes.NewReader(body))
+func (w *testWorld) post(r request) reply {
+	req, err := http.NewRequest(http.MethodPost, "http://"+w.addr()+r.target, bytes.NewReader(r.body))
 	if err != nil {
 		return reply{err: err}
 	}
-	req.Header = header.Clone()
+	req.Header = r.header.Clone()
 	return doRequest(req)
 }
 
@@ -283,5 +284,5 @@ func doRequest(req *http.Request) reply {
 	defer resp.Body.Close() //nolint:errcheck // read
 	var text bytes.Buffer
 	_, err = text.ReadFrom(resp.Body)
-	return reply{resp.StatusCode, text.String(), err}
+	return reply{resp.StatusCode, text.String(), err, resp.Header.Get("Content-Type")}
 }

@@ -42,6 +42,7 @@ type Delivery struct {
 	sim     *Sim
 	event   int // of the step
 	variant uint64
+	riders  []rider // further events in the same request
 }
 
 // Authentic says whether the gateway itself would send this.
@@ -54,6 +55,9 @@ type Sent struct {
 	Suffix, Query string
 	Header        http.Header
 	Body          []byte
+	// Part is the part of Body that is about the delivery's own event, where a
+	// request may tell of several; nil when it is all of Body.
+	Part []byte
 }
 
 // contentType is that of a request whose gateway sets none.
@@ -80,6 +84,11 @@ func (d *Delivery) Request(now time.Time, try int) Sent {
 		attempt += 1000 * try
 	}
 	body := g.body(p, st, &st.events[d.event], attempt)
+	b, batches := g.(batcher)
+	part := body
+	if batches {
+		body = b.batch(d.together(body))
+	}
 	var marks http.Header
 	switch d.Kind {
 	case DeliveryForged:
@@ -92,6 +101,11 @@ func (d *Delivery) Request(now time.Time, try int) Sent {
 	sent := complete(g.sign(c, body, now, d.variant))
 	for name, values := range marks {
 		sent.Header[name] = values
+	}
+	if batches {
+		if sent.Part = part; d.Identity == "" {
+			sent.Part = b.part(body)
+		}
 	}
 	return sent
 }

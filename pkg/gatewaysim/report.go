@@ -25,6 +25,9 @@ type Report struct {
 	Acknowledged int `json:"acknowledged"` // authentic deliveries that ended in success
 	GivenUp      int `json:"given_up"`     // authentic deliveries that never did
 	Refused      int `json:"refused"`      // forged ones answered 400 or 401, as they should
+	// Stopped is how often a gateway interrupted a queue; see
+	// RunConfig.Contracts.
+	Stopped int `json:"queues_stopped"`
 	// ForgedAccepted are forged ones that got a success answer: a hole.
 	ForgedAccepted int `json:"forged_accepted"`
 	// ForgedOdd are forged ones that got any other answer, or none.
@@ -94,6 +97,12 @@ func newTally(s *Sim) *tally {
 		t.r.ByKind[s.deliveries[i].Kind]++
 	}
 	return t
+}
+
+func (t *tally) stopped() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.r.Stopped++
 }
 
 func (t *tally) attempt(a Answer) {

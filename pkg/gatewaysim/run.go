@@ -26,6 +26,15 @@ type RunConfig struct {
 	Timeout time.Duration
 	// RetryFor bounds how long an authentic delivery is tried; 0 is 60 s.
 	RetryFor time.Duration
+	// Contracts keeps each gateway's own time-out, schedule of retries and
+	// number of attempts, where its contract says them, and interrupts the
+	// queue of an account where the gateway does (Asaas, after 15 failures in a
+	// row). Hurry divides the waits of those schedules; 0 is 1.
+	Contracts bool
+	Hurry     float64
+	// ResumeAfter is when an operator puts an interrupted queue on again; what
+	// was kept meanwhile is sent in order. 0 is never.
+	ResumeAfter time.Duration
 	// Progress, when not nil, is called as deliveries end.
 	Progress func(done, total int)
 	// OnAnswer, when not nil, is called for every attempt, by many goroutines.
@@ -53,6 +62,7 @@ func (s *Sim) Run(ctx context.Context, cfg RunConfig) (Report, error) {
 	defer run.client.CloseIdleConnections()
 	begin := time.Now()
 	run.send(ctx)
+	run.giveUp()
 	report := run.tally.report(time.Since(begin))
 	if err := ctx.Err(); err != nil {
 		return report, err
@@ -69,6 +79,9 @@ type run struct {
 	tally   *tally
 	retries sync.WaitGroup
 	slots   chan struct{}
+
+	queuesMu sync.Mutex
+	queues   map[string]*queue // by path, of gateways that interrupt queues
 }
 
 func newRun(s *Sim, cfg RunConfig) *run {
@@ -81,6 +94,9 @@ func newRun(s *Sim, cfg RunConfig) *run {
 	if cfg.RetryFor <= 0 {
 		cfg.RetryFor = 60 * time.Second
 	}
+	if cfg.Hurry <= 0 {
+		cfg.Hurry = 1
+	}
 	limit := rate.NewLimiter(rate.Inf, 0)
 	if cfg.Rate > 0 {
 		limit = rate.NewLimiter(rate.Limit(cfg.Rate), max(1, int(cfg.Rate/20)))
@@ -89,9 +105,9 @@ func newRun(s *Sim, cfg RunConfig) *run {
 		MaxIdleConns: 0, MaxIdleConnsPerHost: 2*cfg.Concurrency + 64, IdleConnTimeout: 90 * time.Second, DisableCompression: true,
 	}
 	return &run{
-		s: s, cfg: cfg, limit: limit, tally: newTally(s), slots: make(chan struct{}, waiting),
+		s: s, cfg: cfg, limit: limit, tally: newTally(s), slots: make(chan struct{}, waiting), queues: map[string]*queue{},
 		client: &http.Client{
-			Transport: transport, Timeout: cfg.Timeout,
+			Transport: transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -159,7 +175,7 @@ func (r *run) unit(ctx context.Context, ds []*Delivery, later bool) {
 	for _, d := range ds {
 		switch d.Kind {
 		case DeliveryFirst, DeliveryLost:
-			r.s.Publish(d.Payment, d.Step)
+			d.Publish()
 		}
 	}
 	if len(ds) == 1 {
@@ -185,10 +201,16 @@ func (r *run) deliver(ctx context.Context, d *Delivery, later bool) {
 		r.ended(Answer{Delivery: d}, nil)
 		return
 	}
+	q := r.queueOf(d)
+	if q.hold(held{d: d}) {
+		return
+	}
 	begin := time.Now()
 	a, body := r.attempt(ctx, d, 0)
 	bodies := [][]byte{body}
-	if !d.Authentic() || a.Err == nil && d.Success(a.Status) {
+	ok := a.Err == nil && d.Success(a.Status)
+	q.note(ctx, ok)
+	if !d.Authentic() || ok {
 		r.ended(a, bodies)
 		return
 	}
@@ -207,9 +229,10 @@ func (r *run) deliver(ctx context.Context, d *Delivery, later bool) {
 }
 
 func (r *run) retry(ctx context.Context, d *Delivery, begin time.Time, a Answer, bodies [][]byte) {
-	wait := firstRetry
+	quick, q := firstRetry, r.queueOf(d)
 	for try := 1; ; try++ {
-		if time.Since(begin)+wait > r.cfg.RetryFor {
+		wait := r.wait(d.Gateway, try, quick)
+		if n := r.policy(d.Gateway).attempts; time.Since(begin)+wait > r.cfg.RetryFor || n > 0 && try >= n {
 			break
 		}
 		select {
@@ -217,17 +240,32 @@ func (r *run) retry(ctx context.Context, d *Delivery, begin time.Time, a Answer,
 		case <-ctx.Done():
 			return
 		}
-		wait = min(2*wait, longestRetry)
+		quick = min(2*quick, longestRetry)
+		if q.hold(held{d, try, bodies}) {
+			return
+		}
 		var body []byte
 		a, body = r.attempt(ctx, d, try)
-		if !bytes.Equal(body, bodies[len(bodies)-1]) {
-			bodies = append(bodies, body)
-		}
-		if a.Err == nil && d.Success(a.Status) {
-			break
+		bodies = appendOther(bodies, body)
+		ok := a.Err == nil && d.Success(a.Status)
+		q.note(ctx, ok)
+		if ok {
+			r.ended(a, bodies)
+			return
 		}
 	}
-	r.ended(a, bodies)
+	// Its last attempt may be what interrupted the queue: then it is kept too.
+	if !q.hold(held{d, a.Try + 1, bodies}) {
+		r.ended(a, bodies)
+	}
+}
+
+// appendOther keeps the bodies of a delivery that differ.
+func appendOther(bodies [][]byte, body []byte) [][]byte {
+	if n := len(bodies); n > 0 && bytes.Equal(body, bodies[n-1]) {
+		return bodies
+	}
+	return append(bodies, body)
 }
 
 func (r *run) ended(a Answer, bodies [][]byte) {
@@ -239,10 +277,16 @@ func (r *run) ended(a Answer, bodies [][]byte) {
 
 // attempt sends once. Signing happens here, at the time of sending.
 func (r *run) attempt(ctx context.Context, d *Delivery, try int) (Answer, []byte) {
+	timeout := r.policy(d.Gateway).timeout
+	if timeout == 0 {
+		timeout = r.cfg.Timeout
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	begin := time.Now()
 	sent := d.Request(begin, try)
 	a := Answer{Delivery: d, Try: try}
-	a.Status, a.Err = r.post(ctx, strings.TrimRight(r.cfg.BaseURL(d.Gateway, d.Account), "/")+sent.Target(d.Path), sent)
+	a.Status, a.Err = r.post(limited, strings.TrimRight(r.cfg.BaseURL(d.Gateway, d.Account), "/")+sent.Target(d.Path), sent)
 	a.Latency = time.Since(begin)
 	if ctx.Err() == nil {
 		r.tally.attempt(a)
@@ -250,7 +294,7 @@ func (r *run) attempt(ctx context.Context, d *Delivery, try int) (Answer, []byte
 	if r.cfg.OnAnswer != nil {
 		r.cfg.OnAnswer(a)
 	}
-	return a, sent.Body
+	return a, sent.kept()
 }
 
 func (r *run) post(ctx context.Context, url string, sent Sent) (int, error) {

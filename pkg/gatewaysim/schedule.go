@@ -27,6 +27,7 @@ func (s *Sim) schedule() []Delivery {
 	sc := &scheduler{Rand: newRand(s.cfg.Seed, streamSchedule), s: s, all: s.trueEvents()}
 	sc.events()
 	sc.lose()
+	sc.bundle()
 	sc.duplicate()
 	n := len(sc.all)
 	sc.extra(DeliveryForged, count(s.cfg.Shares.WrongSignatures, n))

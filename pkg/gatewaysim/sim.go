@@ -3,6 +3,7 @@ package gatewaysim
 import (
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -141,3 +142,6 @@ func (s *Sim) Credentials(source string) (Credentials, bool) {
 	}
 	return Credentials{}, false
 }
+
+// Sources are the accounts that are played, as in SOURCES.
+func (s *Sim) Sources() []string { return slices.Clone(s.cfg.Gateways) }

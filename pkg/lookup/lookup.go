@@ -216,7 +216,10 @@ func (g *gate) clientFor(a *Asker, p provider.Provider) *http.Client {
 			g.client.CloseIdleConnections()
 		}
 		transport := a.client.Transport.(*http.Transport).Clone()
-		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*cert}}
+		if transport.TLSClientConfig == nil {
+			transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		transport.TLSClientConfig.Certificates = []tls.Certificate{*cert}
 		client := *a.client
 		client.Transport = transport
 		g.client, g.certificate = &client, cert

@@ -2,7 +2,13 @@ package lookup_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -208,5 +214,99 @@ func TestNoMoreThanTheLimitIsUnderWay(t *testing.T) {
 	wg.Wait()
 	if most.Load() > 3 {
 		t.Errorf("%d were under way at once, want at most half of 6", most.Load())
+	}
+}
+
+// certified is a gateway whose API wants a client certificate.
+type certified struct {
+	gateway
+	cert *tls.Certificate
+}
+
+func (c *certified) ClientCertificate() *tls.Certificate { return c.cert }
+
+func TestAGatewayThatWantsAClientCertificateIsShownTheNewestOne(t *testing.T) {
+	t.Parallel()
+	var shown atomic.Value
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown.Store("")
+		if len(r.TLS.PeerCertificates) > 0 {
+			shown.Store(string(r.TLS.PeerCertificates[0].Raw))
+		}
+		ok(w, r)
+	}))
+	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	a := newAsker(t, lookup.Config{})
+	lookup.Trust(a, roots)
+	g := &certified{gateway: gateway{base: s.URL, rate: 1e6}}
+	ask := func() string {
+		t.Helper()
+		if _, err := a.Ask(t.Context(), source("certified"), g, "pay_1"); err != nil {
+			t.Fatal(err)
+		}
+		return shown.Load().(string)
+	}
+	if got := ask(); got != "" {
+		t.Error("a certificate was shown before there was one")
+	}
+	for range 2 { // replaced while we run
+		g.cert = selfSigned(t)
+		for range 2 {
+			if got := ask(); got != string(g.cert.Certificate[0]) {
+				t.Error("another certificate was shown, or none")
+			}
+		}
+	}
+}
+
+func selfSigned(t *testing.T) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+type resolver struct{ gateway }
+
+func (r resolver) Resolve(ctx context.Context, client *http.Client, e *event.Event) ([]payment.Claim, error) {
+	c, err := r.Lookup(ctx, client, string(e.Body))
+	return []payment.Claim{c}, err
+}
+
+func TestAskingAboutAnEventKeepsTheSameBounds(t *testing.T) {
+	t.Parallel()
+	g, asked := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/later" {
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		ok(w, r)
+	})
+	a := newAsker(t, lookup.Config{})
+	about := func(code string) ([]payment.Claim, error) {
+		return a.Resolve(t.Context(), source("coded"), g, resolver{g}, &event.Event{Body: []byte(code)})
+	}
+	if claims, err := about("c1"); err != nil || len(claims) != 1 || claims[0].GatewayID != "c1" {
+		t.Errorf("%v %v", claims, err)
+	}
+	var retry *provider.RetryError
+	if _, err := about("later"); !errors.As(err, &retry) || retry.After != time.Minute {
+		t.Errorf("%v", err)
+	}
+	var wait *lookup.WaitError
+	if _, err := a.Ask(t.Context(), source("coded"), g, "pay_1"); !errors.As(err, &wait) || asked.Load() != 2 {
+		t.Errorf("%v after %d questions: Retry-After holds for all questions of a source", err, asked.Load())
 	}
 }

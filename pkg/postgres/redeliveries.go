@@ -34,6 +34,7 @@ WITH repeated AS (
 )
 SELECT d.id, d.provider, d.account, d.dedupe_key, d.reopen,
        COALESCE(w.event_id IS NULL AND (l.status = 'dead' OR d.reopen AND l.status = 'processed'), false)
+         OR d.reopen AND w.event_id IS NOT NULL
 FROM repeated d
 LEFT JOIN event_work w ON w.event_id = d.id
 LEFT JOIN LATERAL (
@@ -57,6 +58,18 @@ ON CONFLICT DO NOTHING`
 	lockRevivals = `
 SELECT pg_advisory_xact_lock(hashtext('umavez revival ' || current_schema()), hashint8(id))
 FROM unnest($1::bigint[]) AS i (id)`
+
+	// tellAgain marks unfinished events that were sent again and may mean
+	// something new. Whoever has one in hand has perhaps asked the gateway too
+	// early: with another turn his claim finds nothing, and the event is due
+	// again. Where it settles first, this update waits, finds no row, and
+	// reviveEvents does the rest.
+	tellAgain = `
+UPDATE event_work w
+SET turn = turn + 1, since = now(), next_at = now(), parks = 0, state = 'parked', reason_since = now(),
+    reason = COALESCE(w.reason, 'told_again: the gateway sent it again while it was unfinished')
+FROM unnest($1::bigint[], $2::boolean[]) AS i (id, reopen)
+WHERE w.event_id = i.id AND i.reopen`
 
 	reviveEvents = `
 INSERT INTO event_work (event_id, turn)
@@ -148,7 +161,8 @@ func (db *DB) restoreBodies(ctx context.Context, arrivals []event.Arrival, indic
 	return db.autocommitted(ctx, restoreBodies, args, func() {}, func(pgx.Rows) error { return nil })
 }
 
-// revive puts settled events back to work: those whose newest result is
+// revive marks unfinished events with reopen, and puts settled events back to
+// work: those whose newest result is
 // "dead", and those with reopen whose newest result is "processed". Each is
 // revived once, however many ask at the same moment; the others find it
 // unfinished or settled again. It returns the events that it revived.
@@ -172,6 +186,7 @@ func (db *DB) revive(ctx context.Context, ids []int64, reopen []bool) (revived [
 				}
 				return rows.Err()
 			}, sortedIDs)
+			s.add("events_told_again", tellAgain, sortedIDs, sortedReopen)
 			s.query("events_revived", reviveEvents, func(rows pgx.Rows) error {
 				for rows.Next() {
 					var id int64

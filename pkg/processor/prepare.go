@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -236,7 +237,7 @@ func (p *Processor) needsLookup(it *item, c payment.Claim, ref settlement.Ref, h
 	if it.mode == provider.LookupAlways {
 		// A snapshot that began after the event was received, and contains
 		// what it claims, has answered already.
-		if !h.Exists || !h.Payment.ObservedAt.After(e.ReceivedAt) {
+		if !h.Exists || !h.Payment.ObservedAt.After(it.received()) {
 			return true
 		}
 		r := payment.Apply(withRegistration(h, ref), c)
@@ -254,6 +255,16 @@ func (p *Processor) needsLookup(it *item, c payment.Claim, ref settlement.Ref, h
 	return r.Need != "" || r.Doubt
 }
 
+// received is when the event came in for this turn of its work. A repeat that
+// put it back to work may tell of something that the looks before it have not
+// seen.
+func (it *item) received() time.Time {
+	if w := &it.work; w.Turn > 1 && w.Since.After(w.Event.ReceivedAt) {
+		return w.Since
+	}
+	return it.work.Event.ReceivedAt
+}
+
 func (p *Processor) lookup(ctx context.Context, src provider.Source, prov provider.Provider, ref settlement.Ref, now time.Time) (a answer) {
 	started := time.Now()
 	defer func() {
@@ -264,7 +275,9 @@ func (p *Processor) lookup(ctx context.Context, src provider.Source, prov provid
 	}()
 	claim, err := p.asker.Ask(ctx, src, prov, ref.GatewayID)
 	if err == nil {
-		claim.Reason = "lookup"
+		if !strings.HasPrefix(claim.Reason, "lookup") { // a gateway may add a word
+			claim.Reason = "lookup"
+		}
 		if claim.GatewayID != ref.GatewayID {
 			err = provider.ErrMismatch
 		} else {

@@ -61,7 +61,7 @@ func (f Form) Under(group string) Form {
 		if !ok {
 			continue
 		}
-		if first, more, ok := strings.Cut(rest, "]"); ok {
+		if first, more, ok := strings.Cut(rest, "]"); ok && (more == "" || more[0] == '[') {
 			inner[first+more] = v
 		}
 	}

@@ -35,7 +35,7 @@ func TestDecodeFormKeepsValuesAndRefusesWhatIsAmbiguous(t *testing.T) {
 
 func TestUnderOpensOneGroupOfBrackets(t *testing.T) {
 	t.Parallel()
-	got := Form{"data[id]": "1", "data[customer][name]": "x", "data": "y", "datab[id]": "2", "data[": "3", "data[]": "4"}.Under("data")
+	got := Form{"data[id]": "1", "data[customer][name]": "x", "data": "y", "datab[id]": "2", "data[": "3", "data[]": "4", "data[i]d": "5"}.Under("data")
 	if want := (Form{"id": "1", "customer[name]": "x", "": "4"}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/umavez/umavez/pkg/provider/jsonpath"
 )
 
 func TestCanonicalFormSortsNamesAndKeepsNumbers(t *testing.T) {
@@ -45,13 +47,13 @@ func TestPathsLeadToWhatTheySay(t *testing.T) {
 	for text, want := range map[string]string{
 		"a.b.0.c": `"x"`, "a.b.1.c": "7", "a.b.2.c": "", "a.b.-1.c": "", "a.c": "", "n": "null", "n.a": "", "a.b.x": "", ".": string(v),
 	} {
-		p, ok := parsePath(text)
-		if got := string(p.in(v)); !ok || got != want {
+		p, ok := jsonpath.Parse(text)
+		if got := string(p.In(v)); !ok || got != want {
 			t.Errorf("%s leads to %s, want %s", text, got, want)
 		}
 	}
 	for _, text := range []string{"a..b", ".a", "a.", ".."} {
-		if _, ok := parsePath(text); ok {
+		if _, ok := jsonpath.Parse(text); ok {
 			t.Errorf("%q is accepted", text)
 		}
 	}

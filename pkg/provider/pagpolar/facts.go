@@ -21,7 +21,7 @@ func (p *Provider) Facts(e *event.Event) ([]payment.Claim, error) {
 	if !strings.HasPrefix(string(env.Event), transactions) || isEmptyData(env.Data) {
 		return nil, nil
 	}
-	sale, err := p.saleID.text(env.Data)
+	sale, err := p.saleID.Text(env.Data)
 	if err != nil || sale == "" || !sale.Clean() {
 		return nil, errors.New("the sale's id is missing or not a clean identifier")
 	}

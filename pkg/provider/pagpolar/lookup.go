@@ -34,7 +34,7 @@ func (p *Provider) Lookup(ctx context.Context, client *http.Client, ref string) 
 	if err := p.get(ctx, client, &sale, nil, segments); err != nil {
 		return payment.Claim{}, err
 	}
-	id, err := p.api.id.text(sale)
+	id, err := p.api.id.Text(sale)
 	if err != nil || id == "" {
 		return payment.Claim{}, p.unreadable("SALE_ID_PATH", "no sale id is there")
 	}
@@ -56,7 +56,7 @@ func (p *Provider) Lookup(ctx context.Context, client *http.Client, ref string) 
 // claim reads what any sale says: status, amount, whose it is.
 func (p *Provider) claim(sale jsontext.Value, ref string) (payment.Claim, payment.Status, error) {
 	c := payment.Claim{GatewayID: ref, Reason: "lookup"}
-	word, err := p.api.status.text(sale)
+	word, err := p.api.status.Text(sale)
 	if err != nil || word == "" {
 		return c, "", p.unreadable("STATUS_PATH", "no status is there")
 	}
@@ -72,13 +72,13 @@ func (p *Provider) claim(sale jsontext.Value, ref string) (payment.Claim, paymen
 		return c, "", err
 	}
 	if p.api.reference != nil {
-		if t, err := p.api.reference.text(sale); err == nil && t.Clean() {
+		if t, err := p.api.reference.Text(sale); err == nil && t.Clean() {
 			c.Reference = string(t)
 		}
 	}
 	c.Beneficiary = p.src.Owner(c.Reference)
 	if p.api.owner != nil && p.src.Beneficiary == "" {
-		if t, err := p.api.owner.text(sale); err == nil && t != "" && t.Clean() {
+		if t, err := p.api.owner.Text(sale); err == nil && t != "" && t.Clean() {
 			c.Beneficiary = string(t)
 		}
 	}
@@ -181,7 +181,7 @@ func (p *Provider) refunds(ctx context.Context, client *http.Client, c payment.C
 		return nil, 0, err
 	}
 	var items []jsontext.Value
-	if found := s.list.in(answer); found.Kind() != '[' || provider.Decode(found, &items) != nil {
+	if found := s.list.In(answer); found.Kind() != '[' || provider.Decode(found, &items) != nil {
 		return nil, 0, p.unreadable("REFUNDS_LIST_PATH", "no list is there")
 	}
 	for _, item := range items {
@@ -201,7 +201,7 @@ func (p *Provider) refunds(ctx context.Context, client *http.Client, c payment.C
 
 func (p *Provider) refund(item jsontext.Value, currency string) (payment.Fact, error) {
 	s := p.api.refunds
-	id, err := s.id.text(item)
+	id, err := s.id.Text(item)
 	if err != nil || id == "" || !id.Clean() {
 		return payment.Fact{}, p.unreadable("REFUND_ID_PATH", "no refund id is there")
 	}
@@ -212,7 +212,7 @@ func (p *Provider) refund(item jsontext.Value, currency string) (payment.Fact, e
 	if !amount.Known || amount.Value == 0 {
 		return payment.Fact{}, p.unreadable("REFUND_AMOUNT_PATH", "no amount is there, or it is zero")
 	}
-	word, err := s.status.text(item)
+	word, err := s.status.Text(item)
 	if err != nil || word == "" {
 		return payment.Fact{}, p.unreadable("REFUND_STATUS_PATH", "no status is there")
 	}
@@ -227,7 +227,7 @@ func (p *Provider) currency(sale jsontext.Value) (string, error) {
 	if p.api.currency != "" {
 		return p.api.currency, nil
 	}
-	text, err := p.api.currencyAt.text(sale)
+	text, err := p.api.currencyAt.Text(sale)
 	if err != nil || text == "" {
 		return "", p.unreadable("CURRENCY_PATH", "no currency is there")
 	}
@@ -240,7 +240,7 @@ func (p *Provider) currency(sale jsontext.Value) (string, error) {
 
 // amount reads an amount in the configured unit; unknown when nothing is there.
 func (p *Provider) amount(v jsontext.Value, at path, setting, currency string) (payment.Minor, error) {
-	n, err := at.number(v)
+	n, err := at.Number(v)
 	if err != nil {
 		return payment.Minor{}, p.unreadable(setting, "what is there is not a number")
 	}

@@ -45,14 +45,14 @@ func (p *Provider) Parse(r provider.Request) []provider.Message {
 		m.ProviderEventID = string(env.ID)
 	}
 	isSale := strings.HasPrefix(m.Type, transactions)
-	sale, err := p.saleID.text(env.Data)
+	sale, err := p.saleID.Text(env.Data)
 	if err != nil || !sale.Clean() {
 		if isSale {
 			return provider.Quarantined(r.Body, m.Type, provider.ReasonUnreadable+": the sale's id is not a clean identifier")
 		}
 		sale = ""
 	}
-	subscription, err := path{"subscription", "id"}.text(env.Data)
+	subscription, err := path{"subscription", "id"}.Text(env.Data)
 	if err != nil || !subscription.Clean() {
 		subscription = "" // no money depends on it
 	}
@@ -91,7 +91,7 @@ func (p *Provider) dedupeKey(m provider.Message, data jsontext.Value, sale, subs
 	case sale != "" && (m.Type == "TRANSACTION_PAID" || m.Type == "TRANSACTION_CREATED"):
 		return event.Key(prefix+"transaction", m.Type, string(sale))
 	case subscription != "" && m.Type == "SUBSCRIPTION_RENEWED":
-		if next, err := (path{"subscription", "next_billing_at"}).text(data); err == nil && next != "" {
+		if next, err := (path{"subscription", "next_billing_at"}).Text(data); err == nil && next != "" {
 			return event.Key(prefix+"subscription", m.Type, string(subscription), utcSeconds(string(next)))
 		}
 	}

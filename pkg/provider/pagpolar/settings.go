@@ -12,6 +12,7 @@ import (
 	"github.com/umavez/umavez/pkg/money"
 	"github.com/umavez/umavez/pkg/payment"
 	"github.com/umavez/umavez/pkg/provider"
+	"github.com/umavez/umavez/pkg/provider/jsonpath"
 )
 
 // api is what must be known of PagPolar's API before anything can be looked
@@ -164,7 +165,7 @@ func (r *reader) path(setting, otherwise string) path {
 	if text == "" {
 		return nil
 	}
-	p, ok := parsePath(text)
+	p, ok := jsonpath.Parse(text)
 	if !ok {
 		r.fault(setting, "is not names joined by dots, like data.id")
 	}

@@ -14,6 +14,7 @@ import (
 var knownReasons = map[provider.Reason]bool{
 	provider.ReasonMissing: true, provider.ReasonMalformed: true, provider.ReasonMismatch: true,
 	provider.ReasonToken: true, provider.ReasonTooOld: true, provider.ReasonTooNew: true,
+	provider.ReasonNoClient: true, provider.ReasonUnavailable: true,
 }
 
 // verify calls Verify, which must neither panic nor touch the request.

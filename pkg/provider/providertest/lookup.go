@@ -33,10 +33,17 @@ func client(rt http.RoundTripper) *http.Client {
 	}
 }
 
+func (s Spec) around(h http.Handler) http.Handler {
+	if s.Around == nil {
+		return h
+	}
+	return s.Around(h)
+}
+
 // ask builds the gateway against a handler and looks a payment up.
 func (s Spec) ask(t *testing.T, h http.Handler, ref string, settings map[string]string) (payment.Claim, error) {
 	t.Helper()
-	server := httptest.NewServer(h)
+	server := httptest.NewServer(s.around(h))
 	defer server.Close()
 	p, err := s.Factory(s.at(server.URL, settings))
 	if err != nil {
@@ -188,7 +195,7 @@ func (s Spec) lookupDamage(t *testing.T) {
 			}
 			s.LookupAnswer(w, r)
 		})
-		_, _ = s.safely(t, p, context.Background(), client(HandlerTransport{damaged}), s.LookupRef)
+		_, _ = s.safely(t, p, context.Background(), client(HandlerTransport{s.around(damaged)}), s.LookupRef)
 	}
 }
 
@@ -199,7 +206,7 @@ func (s Spec) lookupAmounts(t *testing.T) {
 	}
 	for cents := int64(1); cents <= 10000; cents++ {
 		for _, answer := range s.LookupAmounts(cents) {
-			claim, err := s.safely(t, p, context.Background(), client(HandlerTransport{answer}), s.LookupRef)
+			claim, err := s.safely(t, p, context.Background(), client(HandlerTransport{s.around(answer)}), s.LookupRef)
 			if err != nil {
 				t.Fatalf("%d cents: %v", cents, err)
 			}

@@ -46,8 +46,10 @@ type Spec struct {
 
 	// CredentialHeader is the header that carries the credentials;
 	// CredentialQuery the query parameter, for gateways that use the address
-	// instead. Exactly one is set.
+	// instead; CredentialPath says that they are the rest of the address's
+	// path. Exactly one is set.
 	CredentialHeader, CredentialQuery string
+	CredentialPath                    bool
 	// BodySigned: the credentials are a digest over the body, so a body with
 	// one byte changed must be refused. False for shared tokens.
 	BodySigned bool
@@ -71,6 +73,9 @@ type Spec struct {
 	// one message for each element, an empty one a single ignored message.
 	// Without it an array is quarantined.
 	Batch bool
+	// Parts says that a body is an object with a list of events in it, and that
+	// each message keeps the bytes of its own element. Body has one element.
+	Parts bool
 	// EmptyData are authentic bodies whose payload is empty in one of the
 	// ways that the contract names (null, {}, [], absent). They are ignored
 	// with provider.ReasonEmptyData.
@@ -114,6 +119,13 @@ type Spec struct {
 	LookupAnswer http.HandlerFunc
 	// LookupAmounts is Amounts for the answers of the lookup.
 	LookupAmounts func(cents int64) []http.HandlerFunc
+	// BadRequestIsMissing says that the gateway answers 400 where others answer
+	// 404.
+	BadRequestIsMissing bool
+	// Around, when not nil, stands before every answer of the lookups: it
+	// answers what a gateway is asked besides (for an access token), and passes
+	// the rest on.
+	Around func(http.Handler) http.Handler
 	// CheckLookup inspects one request of the first Lookups row: address,
 	// key header, pinned version. nil error when it is as the contract says.
 	CheckLookup func(r *http.Request) error

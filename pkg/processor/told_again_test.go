@@ -1,0 +1,119 @@
+package processor
+
+import (
+	"crypto/sha256"
+	"testing"
+	"time"
+
+	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/payment"
+	"github.com/umavez/umavez/pkg/provider"
+)
+
+// tell stores an event of a gateway whose repeats may mean something new.
+func (w *world) tell(key, ref string) int64 {
+	w.t.Helper()
+	body := []byte(`[{"GatewayID":"` + ref + `"}]`)
+	stored, err := w.db.InsertEvents(w.t.Context(), []event.Arrival{{Reopen: true, Event: event.Event{
+		Provider: "gw", Account: "default", DedupeKey: key, Type: "test",
+		PaymentRef: ref, Body: body, BodySHA256: sha256.Sum256(body), Secret: "1",
+	}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return stored[0].ID
+}
+
+func newTellingWorld(t *testing.T) *world {
+	w := newWorld(t, provider.LookupAlways)
+	w.gateway.trusted = false
+	return w
+}
+
+func TestARepeatOfASettledEventIsLookedUpAgain(t *testing.T) {
+	t.Parallel()
+	w := newTellingWorld(t)
+	for i, want := range []int64{100, 350} {
+		c := paid("pay_1")
+		c.Facts = append(c.Facts, payment.Fact{Kind: payment.FactRefundTotal, Amount: payment.Of(want)})
+		w.gateway.says(c)
+		id := w.tell("refund/pay_1", "pay_1")
+		w.process(id)
+		w.wantEvent(id, event.StatusProcessed, event.OutcomeApplied)
+		if w.gateway.asked != i+1 {
+			t.Errorf("asked %d times after %d deliveries", w.gateway.asked, i+1)
+		}
+		if got := w.balance("loja"); got != 970-want {
+			t.Errorf("balance %d, want %d", got, 970-want)
+		}
+	}
+	w.verify()
+}
+
+// The second delivery arrives between the lookup for the first and its
+// transaction: what it tells of must not be lost.
+func TestARepeatThatArrivesWhileTheFirstIsInHandIsNotLost(t *testing.T) {
+	t.Parallel()
+	w := newTellingWorld(t)
+	w.gateway.says(paid("pay_1"))
+	id := w.tell("refund/pay_1", "pay_1")
+	told := false
+	w.Hook = func(step string) error {
+		if step == "looked_up" && !told {
+			told = true
+			w.gateway.says(refunded("pay_1", "re_1", 400))
+			w.tell("refund/pay_1", "pay_1")
+		}
+		return nil
+	}
+	w.process(id)
+	if e := w.event(id); e.Status != "parked" || code(e.Reason) != "told_again" {
+		t.Fatalf("event is %+v: the first transaction settled what it had asked about too early", e)
+	}
+	w.due()
+	w.wantEvent(id, event.StatusProcessed, event.OutcomeApplied)
+	w.wantStatus("pay_1", payment.StatusPartiallyRefunded)
+	if w.gateway.asked != 2 {
+		t.Errorf("asked %d times", w.gateway.asked)
+	}
+	w.verify()
+}
+
+// And the other order: the repeat waits for the transaction and finds the
+// event settled.
+func TestARepeatThatArrivesDuringTheTransactionPutsTheEventBackToWork(t *testing.T) {
+	t.Parallel()
+	w := newTellingWorld(t)
+	w.gateway.says(paid("pay_1"))
+	id := w.tell("refund/pay_1", "pay_1")
+	again := make(chan struct{})
+	w.db.Hook = func(step string) error {
+		if step == "results_written" {
+			select {
+			case <-again:
+			default:
+				close(again)
+				time.Sleep(200 * time.Millisecond) // until the repeat waits for the row's lock
+			}
+		}
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-again:
+		case <-time.After(5 * time.Second):
+			t.Error("the transaction did not reach the step")
+		}
+		w.gateway.says(refunded("pay_1", "re_1", 400))
+		w.tell("refund/pay_1", "pay_1")
+	}()
+	w.process(id)
+	<-done
+	w.db.Hook = nil
+	w.process(id)
+	w.wantEvent(id, event.StatusProcessed, event.OutcomeApplied)
+	w.wantStatus("pay_1", payment.StatusPartiallyRefunded)
+	w.verify()
+}
