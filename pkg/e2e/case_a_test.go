@@ -55,7 +55,7 @@ func TestCase_A1_TheBytesAreCheckedAndKeptAsTheyCame(t *testing.T) {
 		s := newSale(g).paid()
 		w.api.tells(g, s)
 		body := string(g.body(newHook("paid", "evt_"+s.id, s)))
-		odd := strings.NewReplacer(`"id":`, `"id" :  `, `"status":`, "\n\t\"status\":", `100.10`, `100.100`, `},`, "} , ",
+		odd := strings.NewReplacer(`"id":`, `"id" :  `, `"status":`, "\n\t\"status\":", `100.10`, `100.100`, `},`, "} , ", `"data":`, `"data" : `,
 			"%5B", "[", "%5D", "%5d", "status=", "st%61tus=").Replace(body)
 		w.forge(g, []byte(odd), []byte(body))
 		w.forge(g, []byte(odd), []byte(odd+"\n"))

@@ -62,6 +62,9 @@ func TestCase_C5_ALateEventWithFewerFieldsEmptiesNothing(t *testing.T) {
 	inWorld(t).each(func(w *testWorld, g *gateway) {
 		s := newSale(g)
 		w.api.tells(g, s.refundedAll())
+		if g.bare {
+			w.take(g, g.body(newHook("paid", "evt_0"+s.id, s.paid())))
+		}
 		w.take(g, g.body(newHook("refunded", "evt_1"+s.id, s.refundedAll())))
 		w.final(g, s.id)
 		before := w.payment(g, s.id)
@@ -223,6 +226,16 @@ func TestCase_C12_ARefundThatIsKnownBeforePaidIsBookedThereAndBack(t *testing.T)
 		w.final(g, s.id)
 		w.api.tells(g, s.refundedAll())
 		w.take(g, g.body(newHook("refunded", "evt_2"+s.id, s.refundedAll())))
+		if g.bare { // it waits, and nothing is booked on a guess
+			eventually(w.t, 10*time.Second, "the refund is parked", func() bool {
+				e := w.about(g, s.id)
+				return len(e) == 2 && e[1].Status == "parked" && e[1].Reason != ""
+			})
+			w.wantLedger(g, s.id, "")
+			w.take(g, g.body(newHook("paid", "evt_3"+s.id, s.paid())))
+			eventually(w.t, 10*time.Second, "the capture is booked", func() bool { return w.ledger(g, s.id) != "" })
+			w.hurry(g, s.id)
+		}
 		w.final(g, s.id)
 		got := w.ledger(g, s.id)
 		if got = strings.ReplaceAll(got, ", fee 0", ""); got != "capture 10010, refund 10010" {

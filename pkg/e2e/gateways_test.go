@@ -40,6 +40,7 @@ type gateway struct {
 	kept    func(body []byte) []byte  // what is stored of a request; all of it
 	mute    bool                      // bodies say nothing of status or amounts
 	amount  string                    // of 100.10 in the body of a paid hook, JSON, `"name":value`
+	huge    string                    // an amount of the same kind beyond 64 bits; a number
 	odds    []string                  // other exact spellings of that amount
 	fixed   bool                      // its payment ids have a shape
 	idField string                    // the field of a payment's id in bodies; id
@@ -53,6 +54,7 @@ type gateway struct {
 	reopen  bool                      // a repeat is processed again
 	forget  bool                      // a late claim is left to the lookup, and not held against it
 	probes  bool                      // sends empty bodies
+	batch   bool                      // one request tells of several payments
 	marks   bool                      // bodies can be marked as a test
 
 	// Money.
@@ -60,6 +62,7 @@ type gateway struct {
 	reference func(id string) string // of its sales
 
 	// Its API, and what umavez is told of it.
+	bare     bool // a refund does not say what had been captured, and nobody can be asked
 	noAPI    bool
 	base     string // after the address of the test's API
 	key      func(r *http.Request) string
@@ -114,7 +117,10 @@ func newHook(kind, id string, s sale) hook {
 }
 
 // gateways are those that the cases go through.
-var gateways = []*gateway{&stripeGateway, &asaasGateway, &pagpolarGateway}
+var gateways = []*gateway{
+	&stripeGateway, &asaasGateway, &pagpolarGateway, &pagarmeGateway, &pagarmeV4Gateway, &mercadopagoGateway, &zoopGateway,
+	&standardWebhooksGateway, &standardWebhooksAlone, &pagbankGateway, &efiGateway, &iuguGateway,
+}
 
 func (g *gateway) String() string { return cmp.Or(g.label, g.name) }
 

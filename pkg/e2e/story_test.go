@@ -115,13 +115,13 @@ FROM webhook_events v JOIN events e ON e.id = v.id JOIN event_bodies b ON b.even
 // about are the stored events of a payment in the order of receipt.
 func (w *testWorld) about(g *gateway, id string) []stored {
 	w.t.Helper()
-	return queryAll[stored](w.t, w.db, storedColumns+`WHERE v.provider = $1 AND v.payment_ref = $2 ORDER BY v.id`, g.name, id)
+	return queryAll[stored](w.t, w.db, storedColumns+`WHERE v.provider = $1 AND v.account = $2 AND v.payment_ref = $3 ORDER BY v.id`, g.name, g.home(), id)
 }
 
 // withBody is the one stored event whose first body was exactly this.
 func (w *testWorld) withBody(g *gateway, body []byte) (stored, bool) {
 	w.t.Helper()
-	found := queryAll[stored](w.t, w.db, storedColumns+`WHERE v.provider = $1 AND e.body_sha256 = sha256($2) AND b.body = $2`, g.name, body)
+	found := queryAll[stored](w.t, w.db, storedColumns+`WHERE v.provider = $1 AND v.account = $2 AND e.body_sha256 = sha256($3) AND b.body = $3`, g.name, g.home(), body)
 	if len(found) > 1 {
 		w.t.Errorf("%d events have one body", len(found))
 	}
@@ -153,7 +153,7 @@ func (w *testWorld) payment(g *gateway, id string) (p pay) {
 	all := queryAll[pay](w.t, w.db, `
 SELECT status, COALESCE(captured, 0), refunded, fee, net, COALESCE(currency, ''), COALESCE(beneficiary, ''), COALESCE(reference, ''), version,
        (SELECT count(*) FROM payment_transitions t WHERE t.payment_id = p.id), (SELECT count(*) FROM outbox o WHERE o.payment_id = p.id), count(*) OVER ()
-FROM payments p WHERE provider = $1 AND gateway_id = $2`, g.name, id)
+FROM payments p WHERE provider = $1 AND account = $2 AND gateway_id = $3`, g.name, g.home(), id)
 	if len(all) != 1 {
 		w.t.Fatalf("%d payments %s %s", len(all), g.name, id)
 	}
@@ -166,7 +166,7 @@ func (w *testWorld) ledger(g *gateway, id string) string {
 	type line struct{ Text string }
 	var all []string
 	for _, l := range queryAll[line](w.t, w.db, `
-SELECT l.kind || ' ' || l.amount FROM ledger_entries l JOIN payments p ON p.id = l.payment_id WHERE p.provider = $1 AND p.gateway_id = $2`, g.name, id) {
+SELECT l.kind || ' ' || l.amount FROM ledger_entries l JOIN payments p ON p.id = l.payment_id WHERE p.provider = $1 AND p.account = $2 AND p.gateway_id = $3`, g.name, g.home(), id) {
 		all = append(all, l.Text)
 	}
 	slices.Sort(all)

@@ -107,7 +107,7 @@ func newRun(s *Sim, cfg RunConfig) *run {
 	return &run{
 		s: s, cfg: cfg, limit: limit, tally: newTally(s), slots: make(chan struct{}, waiting), queues: map[string]*queue{},
 		client: &http.Client{
-			Transport: transport,
+			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}

@@ -124,14 +124,23 @@ func (db *DB) Held(ctx context.Context, refs []settlement.Ref) (map[settlement.R
 
 // referenced is served by the index payments_by_reference.
 const referenced = `
-SELECT gateway_id FROM payments WHERE provider = $1 AND account = $2 AND reference = $3
-UNION
-SELECT gateway_id FROM payment_registrations WHERE provider = $1 AND account = $2 AND reference = $3
+WITH named AS (
+  SELECT gateway_id, captured IS NOT NULL AS captured FROM payments
+  WHERE provider = $1 AND account = $2 AND reference = $3
+  UNION ALL
+  SELECT gateway_id, false FROM payment_registrations
+  WHERE provider = $1 AND account = $2 AND reference = $3
+)
+SELECT gateway_id FROM named
+GROUP BY gateway_id
+HAVING bool_or(captured) OR NOT EXISTS (SELECT FROM named WHERE captured)
 ORDER BY 1
 LIMIT 10`
 
 // Referenced gives the gateway ids of a source's payments that carry a
-// reference, as the gateway or the application gave it; ten at most.
+// reference, as the gateway or the application gave it; ten at most. Where
+// some of them are captured, the attempts that failed are left out: disputes
+// and refunds are about money.
 func (db *DB) Referenced(ctx context.Context, provider, account, reference string) ([]string, error) {
 	rows, err := db.Pool.Query(ctx, referenced, provider, account, reference)
 	if err != nil {

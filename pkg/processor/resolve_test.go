@@ -122,6 +122,18 @@ func TestAReferenceOfTwoPaymentsIsForAPerson(t *testing.T) {
 	w.verify()
 }
 
+func TestAmongAttemptsOfOneReferenceACodeIsAboutTheOneThatWasPaid(t *testing.T) {
+	t.Parallel()
+	w, g := newCodedWorld(t, provider.LookupInDoubt)
+	g.says["code-1"] = []payment.Claim{lost("PED-1")}
+	w.process(w.receive(withReference(pending("pay_1"), "pay_1", "PED-1")))
+	w.process(w.receive(withReference(paid("pay_2"), "pay_2", "PED-1")))
+	w.process(w.receiveBody("", []byte("code-1")))
+	w.wantStatus("pay_1", payment.StatusPending)
+	w.wantStatus("pay_2", payment.StatusChargedBack)
+	w.verify()
+}
+
 func TestACodeThatTheGatewayDoesNotKnowMovesNothing(t *testing.T) {
 	t.Parallel()
 	w, g := newCodedWorld(t, provider.LookupInDoubt)

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -14,14 +15,15 @@ import (
 	"time"
 )
 
-// Call is one request to a gateway's API: a GET, or with Form the POST of a
-// form (to obtain an access token, and for nothing that changes anything).
+// Call is one request to a gateway's API: a GET, or with Form or JSON a POST
+// (to obtain an access token, and for nothing that changes anything).
 type Call struct {
 	Base     string   // from configuration only
 	Segments []string // path segments, each percent-encoded as one
 	Query    url.Values
 	Header   http.Header
 	Form     url.Values
+	JSON     []byte
 	// MaybeMissing are further statuses that mean ErrNotFound, for gateways
 	// that do not say 404.
 	MaybeMissing []int
@@ -88,19 +90,22 @@ func (c Call) request(ctx context.Context) (*http.Request, error) {
 		path.WriteByte('?')
 		path.WriteString(c.Query.Encode())
 	}
-	method, form := http.MethodGet, io.Reader(nil)
-	if c.Form != nil {
-		method, form = http.MethodPost, strings.NewReader(c.Form.Encode())
+	method, contentType, body := http.MethodGet, "", io.Reader(nil)
+	switch {
+	case c.Form != nil:
+		method, contentType, body = http.MethodPost, "application/x-www-form-urlencoded", strings.NewReader(c.Form.Encode())
+	case c.JSON != nil:
+		method, contentType, body = http.MethodPost, "application/json", bytes.NewReader(c.JSON)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, path.String(), form)
+	req, err := http.NewRequestWithContext(ctx, method, path.String(), body)
 	if err != nil {
 		return nil, errors.New("the API base address is not a URL")
 	}
 	for name, values := range c.Header {
 		req.Header[name] = values
 	}
-	if c.Form != nil {
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
 	}
 	return req, nil
 }

@@ -1,13 +1,10 @@
 package efi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -102,16 +99,16 @@ func (g grant) until(begun time.Time) time.Time {
 
 // grant asks for an access token.
 func (a *api) grant(ctx context.Context, client *http.Client, secret provider.Secret) (grant, error) {
-	asking := *client
-	asking.Transport = asJSON{cmp.Or[http.RoundTripper](client.Transport, http.DefaultTransport)}
 	var answer struct {
 		AccessToken provider.Text   `json:"access_token"`
 		ExpiresIn   provider.Number `json:"expires_in"`
 	}
-	err := provider.GetJSON(ctx, &asking, provider.Call{
+	err := provider.GetJSON(ctx, client, provider.Call{
 		Base: a.base, Segments: []string{"oauth", "token"},
 		Header: http.Header{"Authorization": {provider.Basic(a.clientID, secret.Reveal())}},
-		Form:   url.Values{"grant_type": {"client_credentials"}},
+		// The contract does not say whether Efí reads a form or JSON; all
+		// published code of Efí and its customers sends JSON.
+		JSON: []byte(`{"grant_type":"client_credentials"}`),
 	}, &answer)
 	switch {
 	case errors.Is(err, provider.ErrNotFound): // says nothing of any payment
@@ -131,24 +128,4 @@ func (a *api) grant(ctx context.Context, client *http.Client, secret provider.Se
 // headerSafe says whether a token can stand in a header: visible ASCII.
 func headerSafe(token string) bool {
 	return token != "" && !strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' })
-}
-
-// asJSON sends the request for a token with a JSON body in the place of the
-// form. The contract does not say which of the two Efí reads; all published
-// code of Efí and its customers sends JSON.
-type asJSON struct{ next http.RoundTripper }
-
-const grantBody = `{"grant_type":"client_credentials"}`
-
-// RoundTrip implements http.RoundTripper.
-func (t asJSON) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		_ = r.Body.Close()
-	}
-	r = r.Clone(r.Context())
-	r.Header.Set("Content-Type", "application/json")
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(grantBody)), nil }
-	r.Body, _ = r.GetBody()
-	r.ContentLength = int64(len(grantBody))
-	return t.next.RoundTrip(r)
 }

@@ -75,8 +75,9 @@ func (p *Provider) claim(o object) (payment.Claim, error) {
 	return c, nil
 }
 
-// facts says where the money of a captured payment is. "Paid" is said while
-// it stands, and of a payment whose refunds are all known by their ids.
+// facts says where the money of a captured payment is. "Paid" is said of all
+// but those that are charged back: payment.Apply takes it, after "disputed",
+// for a dispute that was won.
 func (o *object) facts() []payment.Fact {
 	paid := payment.Fact{Kind: payment.FactStatus, Status: payment.StatusPaid}
 	switch o.state.stage {
@@ -108,10 +109,9 @@ func (o *object) facts() []payment.Fact {
 	return facts
 }
 
-// chargedBack reads a chargeback. The Payments API names none in a payment,
-// so there it takes what is left, under the payment's own id; the Orders API
-// lists them with id and amount. A refund is never part of it, so the facts
-// are in the order in which payment.Apply wants them anyway.
+// chargedBack reads a chargeback. The Payments API names none in a payment, so
+// there it takes what the refunds have left, under the payment's own id; the
+// Orders API lists them with id and amount.
 func (o *object) chargedBack(paid payment.Fact) []payment.Fact {
 	switch {
 	case len(o.disputes) > 0:

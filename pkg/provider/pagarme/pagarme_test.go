@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umavez/umavez/pkg/event"
 	"github.com/umavez/umavez/pkg/payment"
 	"github.com/umavez/umavez/pkg/provider"
 	"github.com/umavez/umavez/pkg/provider/pagarme"
@@ -195,4 +196,9 @@ func status(s payment.Status) payment.Fact {
 
 func total(cents int64) payment.Fact {
 	return payment.Fact{Kind: payment.FactRefundTotal, Amount: payment.Of(cents)}
+}
+
+// eventOf is the stored event of a request.
+func eventOf(p provider.Provider, src provider.Source, r provider.Request) *event.Event {
+	return providertest.EventOf(p, src, r, p.Parse(r)[0])
 }

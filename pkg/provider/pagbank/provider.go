@@ -63,6 +63,7 @@ var (
 	_ provider.Provider  = (*Provider)(nil)
 	_ provider.Resolver  = (*Provider)(nil)
 	_ provider.Explainer = (*Provider)(nil)
+	_ provider.Describer = (*Provider)(nil)
 )
 
 // New builds the provider of one source, or says what is wrong with its

@@ -72,7 +72,7 @@ func TestSourcesAreReadFromTheirOwnVariables(t *testing.T) {
 	if _, src, _ = set.Lookup("asaas", provider.DefaultAccount); src.Owner("joana-17") != "joana" {
 		t.Errorf("asaas: owner %q", src.Owner("joana-17"))
 	}
-	for _, missing := range [][2]string{{"stripe", "loja3"}, {"asaas", "loja2"}, {"efi", ""}, {"", ""}} {
+	for _, missing := range [][2]string{{"stripe", "loja3"}, {"asaas", "loja2"}, {"nosuchpay", ""}, {"", ""}} {
 		if _, _, ok := set.Lookup(missing[0], missing[1]); ok {
 			t.Errorf("found %v", missing)
 		}
@@ -103,8 +103,8 @@ func TestEveryFaultNamesItsVariableAndWhatToDo(t *testing.T) {
 		change settings
 		want   []string // parts of the error
 	}{
-		{"no sources", settings{"SOURCES": " "}, []string{"SOURCES is not set", "asaas, pagpolar, stripe"}},
-		{"an unknown gateway", settings{"SOURCES": "stripe,efi"}, []string{`"efi"`, "known are asaas, pagpolar, stripe"}},
+		{"no sources", settings{"SOURCES": " "}, []string{"SOURCES is not set", "known gateways: asaas, "}},
+		{"an unknown gateway", settings{"SOURCES": "stripe,nosuchpay"}, []string{`"nosuchpay"`, "known are asaas, "}},
 		{"upper case", settings{"SOURCES": "Stripe"}, []string{`"Stripe"`, "a-z"}},
 		{"a bad account", settings{"SOURCES": "stripe/a.b"}, []string{`"stripe/a.b"`}},
 		{"an empty account", settings{"SOURCES": "stripe/"}, []string{`"stripe/"`}},
@@ -167,11 +167,11 @@ func TestEveryFaultNamesItsVariableAndWhatToDo(t *testing.T) {
 func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := settings{
-		"SOURCES": "stripe,efi,asaas,pagpolar", "ENVIRONMENT": "test", "STRIPE_WEBHOOK_SECRETS": stripeSecret, "STRIPE_LOOKUP": "sometimes",
+		"SOURCES": "stripe,nosuchpay,asaas,pagpolar", "ENVIRONMENT": "test", "STRIPE_WEBHOOK_SECRETS": stripeSecret, "STRIPE_LOOKUP": "sometimes",
 		"STRIPE_API_BASE": "x", "PAGPOLAR_WEBHOOK_SECRETS": bearer, "PAGPOLAR_LOOKUP_LAG": "1",
 	}
 	_, err := Load(s.getenv)
-	for _, part := range []string{"ENVIRONMENT", `"efi"`, "STRIPE_LOOKUP is", "STRIPE_API_BASE", "ASAAS_WEBHOOK_SECRETS", "PAGPOLAR_LOOKUP_LAG", "PAGPOLAR_UNSAFE_TRUST_BODY"} {
+	for _, part := range []string{"ENVIRONMENT", `"nosuchpay"`, "STRIPE_LOOKUP is", "STRIPE_API_BASE", "ASAAS_WEBHOOK_SECRETS", "PAGPOLAR_LOOKUP_LAG", "PAGPOLAR_UNSAFE_TRUST_BODY"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not say %q:\n%v", part, err)
 		}

@@ -248,3 +248,20 @@ func TestCase_D3_BigNumbersOfZoopKeepEveryDigit(t *testing.T) {
 		t.Errorf("reference %s, %v", m.PaymentRef, err)
 	}
 }
+
+// The fee of a sale shrinks with a partial refund, as the contract's example
+// shows. What was booked stands, and a person is told.
+func TestAFeeThatShrinksWithARefundIsReportedAndNotBookedAgain(t *testing.T) {
+	t.Parallel()
+	p := build(t, source())
+	whole, part := object("succeeded", wholeSale, wholeSale, `,"fees":"4.97"`), object("succeeded", partLeft, wholeSale, `,"fees":"3.31"`)
+	state := hear(t, payment.Payment{}, p, succeeded, snapshot(t, p, 0, whole)).Payment
+	r := hear(t, state, p, event("transaction.canceled", part), snapshot(t, p, 1, part))
+	if r.Need != "" || r.Payment.Fee != 497 || r.Payment.Refunded != 4990 || !r.Disagrees {
+		t.Errorf("fee %d, refunded %d, disagrees %v, need %q", r.Payment.Fee, r.Payment.Refunded, r.Disagrees, r.Need)
+	}
+	late := hear(t, payment.Payment{}, p, event("transaction.canceled", part), snapshot(t, p, 1, part))
+	if late.Payment.Fee != 331 || late.Payment.Net() != 9669 || late.Disagrees {
+		t.Errorf("heard of then: fee %d, net %d, disagrees %v", late.Payment.Fee, late.Payment.Net(), late.Disagrees)
+	}
+}
