@@ -46,10 +46,7 @@ var mercadopagoGateway = gateway{
 	asks: func(path string, _ url.Values) string {
 		return cmp.Or(under(path, "/v1/payments/"), under(path, "/v1/orders/"))
 	},
-	answer: func(r *http.Request, s sale) string {
-		if strings.Contains(r.URL.Path, "/orders/") {
-			return mercadopagoOrder(s)
-		}
+	answer: func(_ *http.Request, s sale) string {
 		word, detail := "pending", "pending_waiting_transfer"
 		refunds, refunded, fees := "", int64(0), ""
 		switch s.status {
@@ -99,15 +96,6 @@ func mercadopagoNumber(text string) string {
 	h := fnv.New64a()
 	h.Write([]byte(text)) //nolint:errcheck // a hash
 	return strconv.FormatUint(h.Sum64()>>1, 10)
-}
-
-func mercadopagoOrder(s sale) string {
-	status, detail, paid := "action_required", "waiting_payment", "0.00"
-	if s.status == "paid" {
-		status, detail, paid = "processed", "accredited", reais(s.amount)
-	}
-	return fmt.Sprintf(`{"id":"%s","status":"%s","status_detail":"%s","country_code":"BRA","total_amount":"%s","total_paid_amount":"%s","external_reference":"%s","user_id":"444555666","transactions":{"payments":[]}}`,
-		s.id, status, detail, reais(s.amount), paid, s.reference())
 }
 
 // shortReais drops trailing zeros, as numbers in JSON do.

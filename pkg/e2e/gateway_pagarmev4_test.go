@@ -13,7 +13,7 @@ import (
 var pagarmeV4Gateway = gateway{
 	name: "pagarme", label: "pagarme-v4", accounts: []string{"v4"}, prefix: "", refused: 400, words: [2]string{"ok", "invalid signature"},
 	header: "X-Hub-Signature", signs: true, form: true, idless: true, minSecret: "ak_live_e2e_0123456789abcdef",
-	lacks: "look", noFee: true, noAPI: true,
+	amount: "transaction%5Bpaid_amount%5D=10010", lacks: "look", noFee: true, noAPI: true,
 	sign: func(_, secret string, body []byte) credentials {
 		return credentials{header: http.Header{"X-Hub-Signature": {"sha1=" + pagarmeV4Digest(secret, body)}}}
 	},

@@ -118,7 +118,7 @@ func newHook(kind, id string, s sale) hook {
 
 // gateways are those that the cases go through.
 var gateways = []*gateway{
-	&stripeGateway, &asaasGateway, &pagpolarGateway, &pagarmeGateway, &pagarmeV4Gateway, &mercadopagoGateway, &zoopGateway,
+	&stripeGateway, &asaasGateway, &pagpolarGateway, &pagarmeGateway, &pagarmeV4Gateway, &mercadopagoGateway, &mercadopagoOrders, &zoopGateway,
 	&standardWebhooksGateway, &standardWebhooksAlone, &pagbankGateway, &efiGateway, &iuguGateway,
 }
 
@@ -305,10 +305,10 @@ func (g *gateway) padded(body []byte, size int) []byte {
 	return append(slices.Clone(body), strings.Repeat(" ", max(0, size-len(body)))...)
 }
 
-// worth is the body of a paid hook with another amount, JSON.
+// worth is the body of a paid hook with another amount, as it is written.
 func (g *gateway) worth(body []byte, amount string) []byte {
-	name, _, _ := strings.Cut(g.amount, ":")
-	return []byte(strings.Replace(string(body), g.amount, name+":"+amount, 1))
+	name := g.amount[:strings.LastIndexAny(g.amount, ":=")+1]
+	return []byte(strings.Replace(string(body), g.amount, name+amount, 1))
 }
 
 // dot is what an event id may not have everywhere.

@@ -235,7 +235,7 @@ func (m *machine) rest() int64 {
 // status computes the status of a captured payment from its money.
 func (m *machine) status() Status {
 	p := &m.p
-	lost := false
+	lost, claimed := false, false
 	for i := range p.Details.Disputes {
 		switch d := &p.Details.Disputes[i]; d.State {
 		case DisputeOpen:
@@ -246,7 +246,12 @@ func (m *machine) status() Status {
 			lost = true
 		case DisputeLost:
 			lost = true
+		case DisputeClaim:
+			claimed = claimed || !p.Details.PaidLast.After(d.At) && p.Refunded < p.Captured.Value
 		}
+	}
+	if claimed && !lost {
+		return StatusDisputed
 	}
 	if lost {
 		return StatusChargedBack

@@ -21,7 +21,10 @@ func (m *machine) paid(at time.Time) Need {
 			return need
 		}
 	}
-	return m.winUnnamed(at)
+	if need := m.winUnnamed(at); need != "" {
+		return need
+	}
+	return m.step(m.status())
 }
 
 // captured walks through paid when a fact implies it: whatever takes money

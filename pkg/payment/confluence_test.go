@@ -21,6 +21,7 @@ type history struct {
 	claims []payment.Claim
 	left   int64 // captured and not gone
 	ids    int
+	undone bool
 }
 
 func (h *history) chance(name string) bool { return rapid.Bool().Draw(h.t, name) }
@@ -64,7 +65,7 @@ func drawHistory(t *rapid.T, limit int) []payment.Claim {
 		if len(h.claims) >= limit {
 			break
 		}
-		switch rapid.IntRange(0, 4).Draw(t, "act") {
+		switch rapid.IntRange(0, 5).Draw(t, "act") {
 		case 0:
 			h.say("settled", status(paid))
 		case 1:
@@ -75,6 +76,8 @@ func drawHistory(t *rapid.T, limit int) []payment.Claim {
 			h.dispute()
 		case 4:
 			h.undo()
+		case 5:
+			h.mediate()
 		}
 	}
 	return cut(h.claims, limit)
@@ -135,12 +138,33 @@ func (h *history) dispute() {
 	}
 }
 
+// mediate opens a claim of which no money moves. It ends with "paid", with a
+// withdrawal under its own id, or not at all.
+// No gateway has both claims of this kind and receipts that can be undone.
+func (h *history) mediate() {
+	if h.left == 0 || h.undone {
+		return
+	}
+	id := h.id("cl")
+	h.now++ // "paid" within the second of a claim has no order to it
+	h.say("in_mediation", dispute(id, 0, payment.DisputeClaim))
+	h.now++
+	switch {
+	case h.chance("closed for the seller"):
+		h.say("paid", status(paid))
+	case h.left > 0 && h.chance("withdrawn"):
+		h.say("dispute.opened", dispute(id, h.left, opened))
+		h.left = 0
+	}
+}
+
 // undo takes a manual receipt back, which only makes sense while all of it is
 // there and nothing else was ever done with it.
 func (h *history) undo() {
 	if h.left != 10000 || h.ids > 0 {
 		return
 	}
+	h.undone = true
 	for range rapid.IntRange(1, 3).Draw(h.t, "undone") {
 		h.now++
 		h.say("undone", undo(h.id("un")))

@@ -32,15 +32,10 @@ func (m *machine) dispute(f Fact) Need {
 		return NeedRange
 	}
 	held := m.findDispute(f.ID)
-	if f.Dispute == DisputeInquiry {
-		if held == nil {
-			m.addDispute(Dispute{ID: f.ID, Amount: f.Amount.Value, State: DisputeInquiry, At: f.At})
-		} else if held.State != DisputeInquiry {
-			m.stale = true
-		}
-		return ""
+	if !f.Dispute.withdraws() {
+		return m.inquire(held, f)
 	}
-	if held == nil || held.State == DisputeInquiry {
+	if held == nil || !held.State.withdraws() {
 		return m.openDispute(held, f)
 	}
 	if f.Amount.Known && f.Amount.Value != held.Amount {
@@ -60,6 +55,31 @@ func (m *machine) dispute(f Fact) Need {
 		return ""
 	}
 	return m.moveDispute(held, f)
+}
+
+// withdraws says whether a dispute in this state has moved money.
+func (s DisputeState) withdraws() bool { return s != DisputeInquiry && s != DisputeClaim }
+
+// inquire takes a dispute of which no money has moved.
+func (m *machine) inquire(held *Dispute, f Fact) Need {
+	if f.Dispute == DisputeClaim {
+		if need := m.captured(f.At); need != "" {
+			return need
+		}
+	}
+	switch {
+	case held == nil:
+		m.addDispute(Dispute{ID: f.ID, Amount: f.Amount.Value, State: f.Dispute, At: f.At})
+	case held.State.withdraws():
+		m.stale = true
+		return ""
+	case f.At.After(held.At):
+		held.State, held.At = f.Dispute, f.At
+	}
+	if !m.p.Captured.Known {
+		return ""
+	}
+	return m.step(m.status())
 }
 
 // holdAt is the time that a dispute keeps of a fact. What only a snapshot has
@@ -150,7 +170,7 @@ func (m *machine) moveDispute(held *Dispute, f Fact) Need {
 // Where the gateway has named one after all, the status says nothing new.
 func (m *machine) unnamedDispute(f Fact, state DisputeState) Need {
 	for _, d := range m.p.Details.Disputes {
-		if !d.Unnamed && d.State != DisputeInquiry && d.ID != m.p.GatewayID {
+		if !d.Unnamed && d.State.withdraws() && d.ID != m.p.GatewayID {
 			return ""
 		}
 	}

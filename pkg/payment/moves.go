@@ -48,9 +48,11 @@ func buildMoves() []Move {
 	add(StatusRefunded, StatusPaid, "a refund failed after it had succeeded", KindRefundReversal)
 
 	for _, s := range []Status{StatusPaid, StatusPartiallyRefunded} {
-		add(s, StatusDisputed, "the payer disputes it; the gateway withdraws the money", KindChargeback)
+		add(s, StatusDisputed, "the payer disputes it; the gateway withdraws the money, or says that a claim is open", KindChargeback)
 		add(StatusDisputed, s, "the dispute was won; the money is back", KindChargebackReversal)
 	}
+	add(StatusDisputed, StatusRefunded, "a claim, of which no money had moved, ended with a refund of all")
+	add(StatusRefunded, StatusDisputed, "a refund failed under a claim that is open", KindRefundReversal)
 	add(StatusDisputed, StatusChargedBack, "the dispute was lost, or another one was won beside a lost one", KindChargebackReversal)
 	add(StatusChargedBack, StatusDisputed, "a lost dispute is appealed, or another one is opened", KindChargeback)
 	return ms

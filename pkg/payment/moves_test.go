@@ -149,7 +149,7 @@ func randomClaim(rng *rand.Rand) payment.Claim {
 	case 1, 2:
 		c.Facts = append(c.Facts, refund("r"+id, amount, payment.RefundState(pick("pending", "succeeded", "succeeded", "failed"))))
 	case 3:
-		c.Facts = append(c.Facts, dispute("d"+id, amount, payment.DisputeState(pick("open", "open", "lost", "won"))))
+		c.Facts = append(c.Facts, dispute("d"+id, amount, payment.DisputeState(pick("open", "open", "lost", "won", "claim"))))
 	case 4:
 		c.Facts = append(c.Facts, undo("u"+id))
 	case 5:

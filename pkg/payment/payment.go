@@ -146,9 +146,12 @@ type Refund struct {
 // DisputeState is what is known of a dispute.
 type DisputeState string
 
-// The states of a dispute. An inquiry moves no money.
+// The states of a dispute. An inquiry moves no money, and neither does a
+// claim, of which the gateway says so in the payment's status; a later "paid"
+// ends it.
 const (
 	DisputeInquiry DisputeState = "inquiry"
+	DisputeClaim   DisputeState = "claim"
 	DisputeOpen    DisputeState = "open"
 	DisputeLost    DisputeState = "lost"
 	DisputeWon     DisputeState = "won"

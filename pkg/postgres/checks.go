@@ -187,7 +187,7 @@ WHERE NOT CASE status
   WHEN 'paid' THEN captured IS NOT NULL AND refunded = 0 AND charged_back = 0
   WHEN 'partially_refunded' THEN refunded > 0 AND refunded < captured AND charged_back = 0
   WHEN 'refunded' THEN refunded = captured AND charged_back = 0
-  WHEN 'disputed' THEN charged_back > 0
+  WHEN 'disputed' THEN charged_back > 0 OR captured IS NOT NULL AND details @> '{"disputes": [{"state": "claim"}]}'
   WHEN 'charged_back' THEN charged_back > 0
   WHEN 'pending' THEN captured IS NULL OR refunded > 0
   ELSE captured IS NULL

@@ -94,8 +94,7 @@ func (o *object) facts() []payment.Fact {
 	case stageMediation:
 		// A claim is open and the money stands, as in an inquiry. It has the
 		// id under which a chargeback would follow.
-		facts := append([]payment.Fact{paid}, o.refunds...)
-		return append(facts, payment.Fact{Kind: payment.FactDispute, ID: o.ref, Dispute: payment.DisputeInquiry})
+		return append([]payment.Fact{{Kind: payment.FactDispute, ID: o.ref, Dispute: payment.DisputeClaim}}, o.refunds...)
 	}
 	facts := append([]payment.Fact{paid}, o.refunds...)
 	if o.refundsMissing() {

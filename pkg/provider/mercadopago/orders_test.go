@@ -59,6 +59,8 @@ func histories() []history {
 		{"a refund without a name", false, []http.HandlerFunc{pending, approved, pay("refunded", "by_admin", "")}, payment.StatusRefunded,
 			[]string{capture, feeOf, "refund refund:total:98765432101:25000 25000"}},
 		{"a mediation that is closed for the seller", false, []http.HandlerFunc{pending, approved, mediation(""), approved}, payment.StatusPaid, []string{capture, feeOf}},
+		{"a mediation that is open", false, []http.HandlerFunc{pending, approved, mediation("")}, payment.StatusDisputed, []string{capture, feeOf}},
+		{"a mediation that is open after a refund", false, []http.HandlerFunc{pending, approved, mediation(part(first))}, payment.StatusDisputed, []string{capture, feeOf, "refund refund:11 10000"}},
 		{"a mediation that ends in a refund", false, []http.HandlerFunc{
 			approved, mediation(""), mediation(""), pay("refunded", "refunded", part(r("11", "250", "approved")))}, payment.StatusRefunded, []string{capture, feeOf, "refund refund:11 25000"}},
 		{"a mediation beside a partial refund", false, []http.HandlerFunc{

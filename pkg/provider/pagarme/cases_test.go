@@ -110,10 +110,18 @@ func TestWhatNobodyCanBeAskedAboutIsQuarantinedWithTheSetting(t *testing.T) {
 	}
 	src.Lookup = provider.LookupInDoubt
 	p = build(t, src)
-	r := sign(login, []byte(told(1, "chargeback.received", `{"id":"cbk_1","charge":{"id":"`+ref+`"}}`)), now)
-	claims, err := p.Facts(eventOf(p, src, r))
-	if err != nil || len(claims) != 1 || len(claims[0].Facts) != 0 || claims[0].Expected.Known {
-		t.Errorf("in doubt it is not looked up: %+v, %v", claims, err)
+	for _, body := range []string{
+		told(1, "chargeback.received", `{"id":"cbk_1","charge":{"id":"`+ref+`"}}`),
+		told(1, "order.paid", order("paid", strings.Replace(paidCharge, `"status":"paid"`, `"status":"splendid"`, 1))),
+		told(1, "order.canceled", order("canceled", strings.Replace(failedCharge, "failed", "canceled", 1))),
+		told(1, "charge.updated", paidCharge),
+		told(1, "invoice.paid", `{"id":"in_1","charge":{"id":"`+ref+`"}}`),
+	} {
+		// A claim without facts and without an amount is what is looked up.
+		claims, err := p.Facts(eventOf(p, src, sign(login, []byte(body), now)))
+		if err != nil || len(claims) != 1 || len(claims[0].Facts) != 0 || claims[0].Expected.Known {
+			t.Errorf("in doubt it is not looked up: %+v, %v\n%s", claims, err, body)
+		}
 	}
 }
 

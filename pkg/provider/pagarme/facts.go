@@ -71,6 +71,12 @@ func bells(names []string) []payment.Claim {
 	return claims
 }
 
+// bell is a claim without facts that keeps what is no money. What it leaves
+// out, the amount asked for, would pass for news that need no lookup.
+func bell(c payment.Claim) payment.Claim {
+	return payment.Claim{GatewayID: c.GatewayID, Reference: c.Reference, Beneficiary: c.Beneficiary}
+}
+
 // chargeback reads the successor of charge.chargedback, whose body is not
 // established: the charge that it names is looked up. Where every event is,
 // the fact is claimed as well, so that an answer which lags is asked again.
@@ -129,7 +135,7 @@ func (p *Provider) told(c *charge, says reading, where string) (payment.Claim, e
 		if p.src.Lookup == provider.LookupNever {
 			return claim, errors.New(where + "status is not in the table of the contract, and nobody can be asked")
 		}
-		return claim, nil
+		return bell(claim), nil
 	}
 	r := further(says, object)
 	if r.stage == stageGone {
@@ -140,7 +146,7 @@ func (p *Provider) told(c *charge, says reading, where string) (payment.Claim, e
 		case paid == no:
 			r = attempt(payment.StatusCanceled)
 		default:
-			return claim, nil // after a refund an order is canceled, too: ask
+			return bell(claim), nil // after a refund an order is canceled, too
 		}
 	}
 	if err := fill(&claim, c, sums, r, where); err != nil {

@@ -97,4 +97,3 @@ func (s story) notices() (all []notice) {
 	}
 	return all
 }
-

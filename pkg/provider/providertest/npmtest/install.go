@@ -60,7 +60,7 @@ func install(cache string) (string, error) {
 	}
 	final := filepath.Join(cache, key)
 	if isDir(final) {
-		return final, nil
+		return final, checkWhole(final)
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", fmt.Errorf("cache directory: %w", err)
@@ -129,6 +129,15 @@ func digest() (string, error) {
 		h.Write(content)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}
+
+// checkWhole refuses an installation that somebody has cleaned up in part. It
+// is not repaired here: other processes may be using what is left.
+func checkWhole(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json")); err != nil {
+		return fmt.Errorf("the installation in %s is incomplete; remove that directory and run the tests again", dir)
+	}
+	return nil
 }
 
 func isDir(path string) bool {

@@ -84,6 +84,22 @@ func TestInstallationsAtOnceEndInOne(t *testing.T) {
 	}
 }
 
+func TestAnInstallationThatWasCleanedUpInPartIsRefused(t *testing.T) {
+	t.Parallel()
+	Dir(t)
+	cache := t.TempDir()
+	key, err := digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(cache, key, "node_modules"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := install(cache); err == nil || !strings.Contains(err.Error(), "remove that directory") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A machine's registry, perhaps a private one, must not get into the
 // repository, nor decide where others fetch from.
 func TestTheLockHasADigestForEachPackageAndNamesNoRegistry(t *testing.T) {
