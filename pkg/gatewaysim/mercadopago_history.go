@@ -207,8 +207,8 @@ func (s mercadopagoScript) giveBack(part int64) {
 	s.become("refunded/refunded", []string{"refunded/refunded", "processed/refunded"}[s.IntN(2)], payment.StatusRefunded, "updated")
 }
 
-// mediate opens a claim, which moves no money, and ends it in one of the ways
-// that are possible. The Orders API does not tell of it.
+// mediate opens a claim, which moves no money, and may end it in one of the
+// ways that are possible. The Orders API does not tell of it.
 func (s mercadopagoScript) mediate() {
 	if s.p.isOrder() {
 		return
@@ -218,9 +218,9 @@ func (s mercadopagoScript) mediate() {
 		s.wait(6 * time.Hour)
 	}
 	before, status := s.cur.word, s.cur.status
-	s.become("in_mediation/pending", "", status, "updated")
+	s.become("in_mediation/pending", "", payment.StatusDisputed, "updated")
 	s.wait(12 * time.Hour)
-	switch s.IntN(3) {
+	switch s.IntN(4) { // the fourth way is to stay open
 	case 0:
 		s.become(before, "", status, "updated")
 	case 1:
