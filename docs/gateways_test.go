@@ -24,7 +24,8 @@ type described struct {
 
 func describedGateways(t *testing.T) []described {
 	t.Helper()
-	set, err := registry.Load(func(name string) (string, bool) { v, ok := everything[name]; return v, ok })
+	settings := withCertificate(t)
+	set, err := registry.Load(func(name string) (string, bool) { v, ok := settings[name]; return v, ok })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,21 @@
 package docs_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"io/fs"
+	"maps"
+	"math/big"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/umavez/umavez/pkg/daemon"
 	"github.com/umavez/umavez/pkg/ingest"
@@ -149,7 +157,19 @@ func TestEverySettingOfTheCodeBelongsToARoomOfTheList(t *testing.T) {
 // everything is a configuration of each gateway in which all of its settings
 // are looked at.
 var everything = map[string]string{
-	"SOURCES":                      "stripe,asaas,pagpolar",
+	"SOURCES": "stripe,asaas,pagpolar,pagarme,mercadopago,zoop,standardwebhooks,pagbank,efi,iugu",
+
+	"PAGARME_AUTH": "signature,basic", "PAGARME_WEBHOOK_SECRETS": "hookuser:hookpass-0001", "PAGARME_ACCOUNT_ID": "acc_1",
+	"PAGARME_API_KEY":             "sk_0123456789",
+	"MERCADOPAGO_WEBHOOK_SECRETS": "0123456789abcdef0123456789abcdef", "MERCADOPAGO_API_KEY": "APP_USR-0123456789",
+	"ZOOP_WEBHOOK_SECRETS": "0123456789abcdef0123456789abcdef", "ZOOP_API_KEY": "zpk_prod_0123456789", "ZOOP_MARKETPLACE_ID": "0123456789abcdef",
+	"STANDARDWEBHOOKS_WEBHOOK_SECRETS": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+	"PAGBANK_WEBHOOK_SECRETS":          "0123456789abcdef-token", "PAGBANK_API_KEY": "0123456789abcdef-token",
+	"PAGBANK_EMAIL": "loja@example.com", "PAGBANK_NOTIFICATION_SECRET": "0123456789abcdef",
+	"EFI_AUTH": "skip-mtls", "EFI_WEBHOOK_SECRETS": "0123456789abcdef0123456789abcdef", "EFI_CLIENT_ID": "Client_Id_1",
+	"EFI_API_KEY": "Client_Secret_1",
+	"IUGU_AUTH":   "header", "IUGU_WEBHOOK_SECRETS": "0123456789abcdef0123456789abcdef", "IUGU_API_KEY": "0123456789abcdef0123456789abcdef",
+
 	"STRIPE_WEBHOOK_SECRETS":       "whsec_0123456789",
 	"STRIPE_API_KEY":               "rk_0123456789",
 	"ASAAS_WEBHOOK_SECRETS":        "0123456789abcdef0123456789abcdef",
@@ -176,10 +196,10 @@ var everything = map[string]string{
 // <SOURCE>_..., the rest goes by the gateway's name.
 func sourceSettings(t *testing.T) map[string]bool {
 	t.Helper()
-	asked := map[string]bool{}
+	asked, settings := map[string]bool{}, withCertificate(t)
 	_, err := registry.Load(func(name string) (string, bool) {
 		asked[name] = true
-		v, ok := everything[name]
+		v, ok := settings[name]
 		return v, ok
 	})
 	if err != nil {
@@ -189,7 +209,7 @@ func sourceSettings(t *testing.T) map[string]bool {
 	if len(gateways) != len(registry.Factories()) {
 		t.Fatalf("the test knows %d gateways, the registry %d", len(gateways), len(registry.Factories()))
 	}
-	settings := map[string]bool{}
+	found := map[string]bool{}
 	for name := range asked {
 		if _, ok := registrySettings[name]; ok {
 			continue
@@ -202,7 +222,34 @@ func sourceSettings(t *testing.T) map[string]bool {
 		if common {
 			gateway = "<SOURCE>"
 		}
-		settings[gateway+"_"+setting] = true
+		found[gateway+"_"+setting] = true
 	}
+	return found
+}
+
+// withCertificate is everything, with a client certificate for the gateway
+// whose API wants one.
+func withCertificate(t *testing.T) map[string]string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "client.pem")
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	settings := maps.Clone(everything)
+	settings["EFI_CERTIFICATE_FILE"] = file
 	return settings
 }

@@ -86,6 +86,9 @@ var onlyUser = map[string]string{
 	"github.com/go-json-experiment/json": "provider",
 	"github.com/bojanz/currency":         "money",
 	"github.com/stripe/":                 "", // tests only
+	"github.com/mercadopago/":            "", // tests only
+	"github.com/standard-webhooks/":      "", // tests only
+	"github.com/go-jose/":                "provider",
 	"github.com/google/go-cmp":           "", // tests only
 	"pgregory.net/rapid":                 "", // tests only
 	"go.uber.org/goleak":                 "", // tests only

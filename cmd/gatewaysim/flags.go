@@ -58,7 +58,7 @@ func (f *simFlags) register(cmd *cobra.Command, payments int) {
 	c.Shares = gatewaysim.DefaultShares()
 	fs.Uint64Var(&c.Seed, "seed", 1, "determines payments, ids, bodies and order")
 	fs.IntVar(&c.Payments, "payments", payments, "how many payments")
-	fs.StringSliceVar(&c.Gateways, "gateways", []string{"stripe", "asaas", "pagpolar"}, "sources, as in SOURCES; stripe/loja2 is a second account")
+	fs.StringSliceVar(&c.Gateways, "gateways", gatewaysim.AllSources(), "sources, as in SOURCES; stripe/loja2 is a second account")
 	fs.IntVar(&c.Beneficiaries, "beneficiaries", 10, "how many owners the payments have")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 }

@@ -134,8 +134,10 @@ func TestCase_C9_TheSimulatorsOrdersAllEndInTheTruth(t *testing.T) {
 // registered, as the gateway, the application and on-call see it.
 func TestCase_C10_APaymentThatIsNeverRegisteredEndsDeadAndListed(t *testing.T) {
 	w := ownWorld(t, map[string]string{"UNKNOWN_PAYMENT": "park", "PARK_LIMIT": "1s"})
+	forgotten := map[*gateway]sale{}
 	w.each(func(w *testWorld, g *gateway) {
 		never, late := newSale(g).paid(), newSale(g).paid()
+		forgotten[g] = never
 		for _, s := range []sale{never, late} {
 			w.api.tells(g, s)
 			w.take(g, g.body(newHook("paid", "evt_"+s.id, s)))
@@ -148,7 +150,10 @@ func TestCase_C10_APaymentThatIsNeverRegisteredEndsDeadAndListed(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		w.wantCredited(g, late)
-		time.Sleep(time.Second) // PARK_LIMIT
+	})
+	time.Sleep(time.Second) // PARK_LIMIT
+	w.each(func(w *testWorld, g *gateway) {
+		never := forgotten[g]
 		w.hurry(g, never.id)
 		w.final(g, never.id)
 		e := w.about(g, never.id)

@@ -39,6 +39,7 @@ func (w *testWorld) sendCoded(g *gateway, coding string, signed, sent []byte) re
 }
 
 func TestCase_A11_CompressedBodiesOfAllGatewaysReachTheLedgerAndBombsStopAtTheLimit(t *testing.T) {
+	bomb := zipped(t, bytes.Repeat([]byte{' '}, 200<<20))
 	inWorld(t).each(func(w *testWorld, g *gateway) {
 		s := newSale(g).paid()
 		w.api.tells(g, s)
@@ -50,7 +51,6 @@ func TestCase_A11_CompressedBodiesOfAllGatewaysReachTheLedgerAndBombsStopAtTheLi
 		w.wantStored(g, body)
 		w.wantCredited(g, s)
 
-		bomb := zipped(w.t, bytes.Repeat([]byte{' '}, 200<<20))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if r := w.sendCoded(g, "gzip", body, bomb); r.status != http.StatusRequestEntityTooLarge {

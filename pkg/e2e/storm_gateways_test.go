@@ -9,7 +9,7 @@ import (
 
 // Each gateway by itself: every kind of its histories, on a bad day.
 func TestAStormOfEachGatewayEndsInItsTruth(t *testing.T) {
-	for _, name := range gatewaysim.Gateways() {
+	for _, name := range gatewaysim.AllSources() {
 		t.Run(name, func(t *testing.T) {
 			sim, err := gatewaysim.New(gatewaysim.Config{
 				Seed: 11, Payments: 150, Beneficiaries: 5, Gateways: []string{name},

@@ -127,7 +127,7 @@ func (c *Config) check() error {
 	for i, name := range c.Gateways {
 		gateway, _, _ := strings.Cut(name, "/")
 		if gateways[gateway] == nil {
-			return fmt.Errorf("gatewaysim: %.60q is not a gateway of this simulator; use stripe, asaas or pagpolar, with /<account> for a second one", name)
+			return fmt.Errorf("gatewaysim: %.60q is not a gateway of this simulator; use %s, with /<account> for a second one", name, strings.Join(Gateways(), ", "))
 		}
 		if slices.Contains(c.Gateways[:i], name) {
 			return fmt.Errorf("gatewaysim: gateway %q is listed twice", name)

@@ -190,6 +190,6 @@ WHERE NOT CASE status
   WHEN 'disputed' THEN charged_back > 0 OR captured IS NOT NULL AND details @> '{"disputes": [{"state": "claim"}]}'
   WHEN 'charged_back' THEN charged_back > 0
   WHEN 'pending' THEN captured IS NULL OR refunded > 0
-  ELSE captured IS NULL
+  ELSE captured IS NULL OR refunded = captured -- an undone receipt falls back to the status before it
   END`},
 }

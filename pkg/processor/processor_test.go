@@ -284,3 +284,17 @@ func (w *world) due() {
 		w.process(ids...)
 	}
 }
+
+// A receipt that was undone leaves money there and back beside a status from
+// before the capture, whichever that is.
+func TestAnUndoneReceiptMayEndAsExpired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, provider.LookupNever)
+	w.process(w.receive(paid("pay_1")))
+	undone := payment.Claim{GatewayID: "pay_1", Currency: "BRL", At: start.Add(time.Hour), Facts: []payment.Fact{{Kind: payment.FactUndo, ID: "un_1"}}}
+	overdue := payment.Claim{GatewayID: "pay_1", Currency: "BRL", At: start.Add(2 * time.Hour), Facts: []payment.Fact{{Kind: payment.FactStatus, Status: payment.StatusExpired}}}
+	w.process(w.receive(undone))
+	w.process(w.receive(overdue))
+	w.wantStatus("pay_1", payment.StatusExpired)
+	w.verify()
+}
