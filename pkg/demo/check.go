@@ -204,10 +204,10 @@ SELECT COALESCE(outcome, status), count(*) FROM webhook_events WHERE type NOT LI
 	if storm.ForgedAccepted > 0 || storm.ForgedOdd > 0 {
 		r.mismatch("of the forged webhooks %d were accepted and %d answered oddly", storm.ForgedAccepted, storm.ForgedOdd)
 	}
-	// Every delivery that was acknowledged was stored as new or counted as a
+	// Every event that was acknowledged was stored as new or counted as a
 	// duplicate. The database may count more: those whose answer was lost.
-	if got := r.EventsStored + r.Duplicates; got < storm.Acknowledged || got > storm.Acknowledged+storm.Retries {
-		r.mismatch("%d deliveries were acknowledged (%d retries), and %d are stored or counted as duplicates", storm.Acknowledged, storm.Retries, got)
+	if got := r.EventsStored + r.Duplicates; got < storm.Events || got > storm.Events+storm.RetriedEvents {
+		r.mismatch("%d events were acknowledged (%d more in retries), and %d are stored or counted as duplicates", storm.Events, storm.RetriedEvents, got)
 	}
 	if n := r.Outcomes["dead"]; n > 0 {
 		r.mismatch("%d events are dead", n)

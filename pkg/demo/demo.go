@@ -118,7 +118,7 @@ func play(ctx context.Context, cfg Config, out io.Writer) (*Report, error) {
 	if err != nil {
 		return r, err
 	}
-	say("umavez demo, seed %d: %s at %s, %s", cfg.Seed, count(cfg.Payments, "payment"), count(len(sim.Sources()), "account"), count(len(sim.Deliveries()), "webhook"))
+	say("umavez demo, seed %d: %s at %s, %s", cfg.Seed, count(cfg.Payments, "payment"), count(len(gatewaysim.Gateways()), "gateway"), count(len(sim.Deliveries()), "webhook"))
 	w, err := startWorld(ctx, cfg, sim)
 	defer w.stop()
 	if err != nil {

@@ -26,7 +26,7 @@ func failing(t *testing.T, ctx context.Context, dir string) (Report, error) {
 	}
 	var out bytes.Buffer
 	err := Run(ctx, Config{Dir: dir, NATS: nobody, Seed: 7, Payments: 1, Concurrency: 1, Settle: time.Minute, Output: "table"}, &out)
-	if !strings.Contains(out.String(), "1 payment at 3 gateways") {
+	if !strings.Contains(out.String(), "1 payment at 10 gateways") {
 		t.Errorf("it said %q", out.String())
 	}
 	text, readErr := os.ReadFile(path)

@@ -36,46 +36,6 @@ func (w *testWorld) become(g *gateway, wants []want) {
 	}
 }
 
-func TestCase_D1_NothingWithNullsIsLost(t *testing.T) {
-	w := inWorld(t)
-	stripe := func(id, typ, data string) string {
-		return fmt.Sprintf(`{"id":"evt_d1_%s","object":"event","created":1767225601,"livemode":true,"type":"%s","data":%s}`, id, typ, data)
-	}
-	asaas := func(id, payment string) string {
-		return fmt.Sprintf(`{"id":"evt_d1_%s","event":"PAYMENT_RECEIVED","dateCreated":"2026-01-20 14:01:09","tax":null,"payment":%s}`, id, payment)
-	}
-	pagpolar := func(id, rest string) string {
-		return fmt.Sprintf(`{"event":"TRANSACTION_PAID","id":"att_d1_%s"%s}`, id, rest)
-	}
-	w.in(t).become(&stripeGateway, []want{
-		{stripe("1", "payment_intent.succeeded", `null`), "ignored", "empty_data"},
-		{stripe("2", "payment_intent.succeeded", `{}`), "ignored", "empty_data"},
-		{stripe("3", "payment_intent.succeeded", `{"object":null}`), "ignored", "empty_data"},
-		{stripe("4", "payment_intent.succeeded", `{"object":{"id":null,"object":"payment_intent"}}`), "quarantined", "unreadable"},
-		{stripe("5", "payment_intent.succeeded", `{"object":{"id":"pi_d1_5","object":"payment_intent","amount":null,"currency":null,"status":null}}`), "quarantined", "payment_intent.status"},
-		{stripe("6", "charge.refunded", `{"object":{"id":"ch_d1_6","object":"charge","payment_intent":null,"captured":null}}`), "quarantined", "charge.captured"},
-		{`{"id":null,"object":null,"type":null,"data":null}`, "quarantined", "unreadable"},
-	})
-	w.become(&asaasGateway, []want{
-		{asaas("1", `null`), "ignored", "empty_data"},
-		{asaas("2", `{}`), "ignored", "empty_data"},
-		{asaas("3", `{"id":null}`), "quarantined", "unreadable"},
-		{asaas("4", `{"id":"pay_d1_4","value":null,"netValue":null,"status":null,"refunds":null,"chargeback":null}`), "quarantined", "payment.value"},
-		{`{"id":null,"event":null,"payment":null}`, "quarantined", "unreadable"},
-	})
-	w.become(&pagpolarGateway, []want{
-		{pagpolar("1", `,"data":null`), "ignored", "empty_data"},
-		{pagpolar("2", `,"data":{}`), "ignored", "empty_data"},
-		{pagpolar("3", `,"data":[]`), "ignored", "empty_data"},
-		{pagpolar("5", `,"data":{"transaction":{"id":null}}`), "quarantined", "unreadable"},
-		{pagpolar("6", `,"data":{"transaction":{"id":"sale-d1-6","status":null}}`), "parked", "lookup_not_found"},
-		{`{"event":null,"id":null,"data":null}`, "quarantined", "unreadable"},
-	})
-	if n := queryOne[int](t, w.db, `SELECT count(*) FROM ledger_entries l JOIN payments p ON p.id = l.payment_id WHERE p.gateway_id LIKE '%d1%'`); n != 0 {
-		t.Errorf("%d entries were booked", n)
-	}
-}
-
 func TestCase_D3_BigIntegersKeepTheirDigitsAndAmountsBeyondTheRangeBookNothing(t *testing.T) {
 	inWorld(t).each(func(w *testWorld, g *gateway) {
 		// As a float these are one number.

@@ -13,7 +13,7 @@ var asaasGateway = gateway{
 	amount: `"value":100.10`, odds: []string{"100.1", "100.100", `"100.10"`, "100.1000000000000000000000000000000000000"},
 	body: func(e hook) []byte {
 		typ := map[string]string{"created": "PAYMENT_CREATED", "failed": "PAYMENT_CREDIT_CARD_CAPTURE_REFUSED", "paid": "PAYMENT_CONFIRMED",
-			"again": "PAYMENT_RECEIVED", "look": "PAYMENT_UPDATED", "refunded": "PAYMENT_REFUNDED"}[e.kind]
+			"part": "PAYMENT_PARTIALLY_REFUNDED", "again": "PAYMENT_RECEIVED", "look": "PAYMENT_UPDATED", "refunded": "PAYMENT_REFUNDED"}[e.kind]
 		s := e.sale
 		s.status = map[string]string{"again": "paid", "look": "created"}[e.kind]
 		if s.status == "" {
@@ -29,10 +29,12 @@ var asaasGateway = gateway{
 }
 
 func asaasPayment(s sale, note string) string {
-	word := map[string]string{"created": "PENDING", "failed": "PENDING", "paid": "CONFIRMED", "refunded": "REFUNDED"}[s.status]
+	word := map[string]string{"created": "PENDING", "failed": "PENDING", "paid": "CONFIRMED", "part": "CONFIRMED", "refunded": "REFUNDED"}[s.status]
 	refunds := "null"
-	if s.status == "refunded" {
-		refunds = fmt.Sprintf(`[{"dateCreated":"2026-01-05 10:00:00","status":"DONE","value":%s}]`, reais(s.refunded))
+	if s.status == "refunded" || s.status == "part" {
+		refunds = "[" + s.each(func(number string, amount int64) string {
+			return fmt.Sprintf(`{"dateCreated":"2026-01-0%s 10:00:00","status":"DONE","value":%s}`, number, reais(amount))
+		}) + "]"
 	}
 	more := fmt.Sprintf(`,"netValue":%s,"externalReference":"%s"`, reais(s.amount-s.fee), s.reference())
 	if s.withoutFields {

@@ -73,9 +73,11 @@ func efiItem(e hook) string {
 	if e.kind != "again" && !e.withoutFields {
 		more = fmt.Sprintf(`,"gnExtras":{"tarifa":"%s","pagador":{"nome":"Ana"}}`, reais(e.fee))
 	}
-	if e.kind == "refunded" {
-		more += fmt.Sprintf(`,"devolucoes":[{"id":"dev%s","rtrId":"D%s","valor":"%s","horario":{"solicitacao":"2026-01-20T10:00:00.000Z","liquidacao":"2026-01-20T10:00:01.000Z"},"status":"DEVOLVIDO"}]`,
-			e.sale.id[1:], e.sale.id[1:], reais(e.refunded))
+	if e.kind == "refunded" || e.kind == "part" {
+		more += `,"devolucoes":[` + e.each(func(number string, amount int64) string {
+			return fmt.Sprintf(`{"id":"dev%s%s","rtrId":"D%s%s","valor":"%s","horario":{"solicitacao":"2026-01-20T10:00:00.000Z","liquidacao":"2026-01-20T10:00:01.000Z"},"status":"DEVOLVIDO"}`,
+				e.sale.id[1:], number, e.sale.id[1:], number, reais(amount))
+		}) + "]"
 	}
 	return fmt.Sprintf(`{"endToEndId":"%s","txid":"%s","chave":"00000000-0000-4000-8000-00000000000a","valor":"%s","horario":"%s","infoPagador":%s%s}`,
 		e.sale.id, e.reference(), cmp.Or(e.rawAmount, reais(e.sale.amount)), e.at.UTC().Format("2006-01-02T15:04:05.000Z"), e.note, more)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // The account default has its token in a header, loja2 in the address.
@@ -19,8 +20,8 @@ var iuguGateway = gateway{
 		return credentials{suffix: "/" + secret}
 	},
 	body: func(e hook) []byte {
-		typ := map[string]string{"created": "created", "failed": "payment_failed", "paid": "status_changed", "again": "created", "look": "status_changed", "refunded": "refund"}[e.kind]
-		status := map[string]string{"created": "pending", "failed": "pending", "paid": "paid", "again": "paid", "refunded": "refunded"}[e.kind]
+		typ := map[string]string{"created": "created", "failed": "payment_failed", "paid": "status_changed", "again": "created", "look": "status_changed", "part": "refund", "refunded": "refund"}[e.kind]
+		status := map[string]string{"created": "pending", "failed": "pending", "paid": "paid", "again": "paid", "part": "paid", "refunded": "refunded"}[e.kind]
 		more := "&data%5Border_id%5D=" + url.QueryEscape(e.reference())
 		if e.withoutFields {
 			more = ""
@@ -33,8 +34,11 @@ var iuguGateway = gateway{
 	asks: func(path string, _ url.Values) string { return under(path, "/v1/invoices/") },
 	answer: func(_ *http.Request, s sale) string {
 		word, paid, taxes, refunded := "pending", "null", "null", "0"
-		if s.status == "paid" || s.status == "refunded" {
-			word, paid, taxes = s.status, cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)), strconv.FormatInt(s.fee, 10)
+		if s.status == "part" {
+			refunded = strconv.FormatInt(s.refunded, 10)
+		}
+		if s.status == "paid" || s.status == "part" || s.status == "refunded" {
+			word, paid, taxes = strings.Replace(s.status, "part", "paid", 1), cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)), strconv.FormatInt(s.fee, 10)
 		}
 		if s.status == "refunded" {
 			refunded = strconv.FormatInt(s.refunded, 10)

@@ -54,9 +54,15 @@ var mercadopagoGateway = gateway{
 			word, detail = "rejected", "cc_rejected_other_reason"
 		case "paid":
 			word, detail = "approved", "accredited"
+		case "part":
+			word, detail, refunded = "approved", "partially_refunded", s.refunded
 		case "refunded":
 			word, detail, refunded = "refunded", "refunded", s.refunded
-			refunds = fmt.Sprintf(`{"id":5%s,"amount":%s,"status":"approved"}`, s.id, shortReais(s.refunded))
+		}
+		if refunded > 0 {
+			refunds = s.each(func(number string, amount int64) string {
+				return fmt.Sprintf(`{"id":5%s%s,"amount":%s,"status":"approved"}`, s.id, number, shortReais(amount))
+			})
 		}
 		if s.fee > 0 && s.status != "created" {
 			fees = fmt.Sprintf(`{"type":"mercadopago_fee","fee_payer":"collector","amount":%s},{"type":"financing_fee","fee_payer":"payer","amount":1.99}`, shortReais(s.fee))

@@ -15,7 +15,7 @@ var mercadopagoOrders = func() gateway {
 	g.label, g.accounts, g.prefix, g.noFee, g.mute, g.forget, g.open = "mercadopago-orders", []string{"pedidos"}, "ORD01", true, false, true, nil
 	g.id = func(text string) string { return "ORD01" + strings.ToUpper(text) }
 	g.body = func(e hook) []byte {
-		action := "order." + map[string]string{"created": "action_required", "failed": "failed", "paid": "processed", "again": "processed", "look": "updated", "refunded": "refunded"}[e.kind]
+		action := "order." + map[string]string{"created": "action_required", "failed": "failed", "paid": "processed", "again": "processed", "look": "updated", "part": "refunded", "refunded": "refunded"}[e.kind]
 		data := mercadopagoOrder(e.sale, map[string]string{"again": "paid"}[e.kind], e.note)
 		switch e.kind {
 		case "look":
@@ -42,9 +42,15 @@ func mercadopagoOrder(s sale, status, note string) string {
 		word, detail = "failed", "failed"
 	case "paid":
 		word, detail, paid = "processed", "accredited", reais(s.amount)
+	case "part":
+		word, detail, paid = "processed", "partially_refunded", reais(s.amount)
 	case "refunded":
 		word, detail, paid = "refunded", "refunded", reais(s.amount)
-		refunds = fmt.Sprintf(`{"id":"REF%s","transaction_id":"PAY%s","amount":"%s","status":"processed"}`, s.id[3:], s.id[3:], reais(s.refunded))
+	}
+	if status == "part" || status == "refunded" {
+		refunds = s.each(func(number string, amount int64) string {
+			return fmt.Sprintf(`{"id":"REF%s%s","transaction_id":"PAY%s","amount":"%s","status":"processed"}`, s.id[3:], number, s.id[3:], reais(amount))
+		})
 	}
 	if !s.withoutFields {
 		more = fmt.Sprintf(`"external_reference":"%s","total_amount":"%s",`, s.reference(), cmp.Or(s.rawAmount, reais(s.amount)))

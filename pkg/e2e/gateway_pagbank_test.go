@@ -71,13 +71,16 @@ var pagbankGateway = gateway{
 const pagbankNotificationSecret = "pagbank-e2e-notifications-0123456789"
 
 func pagbankCharge(s sale, status, note string) string {
-	word := map[string]string{"created": "WAITING", "failed": "DECLINED", "paid": "PAID", "refunded": "CANCELED"}[status]
+	word := map[string]string{"created": "WAITING", "failed": "DECLINED", "refunded": "CANCELED"}[status]
+	if word == "" { // of a dispute it shows nothing
+		word = "PAID"
+	}
 	paid, refunded, more := "0", int64(0), ""
 	switch status {
-	case "refunded":
+	case "refunded", "part":
 		refunded = s.refunded
 		fallthrough
-	case "paid":
+	case "paid", "disputed", "won", "lost":
 		paid, more = cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)), `"paid_at":"2026-01-15T09:00:03.000-03:00",`
 	}
 	if !s.withoutFields {

@@ -12,7 +12,7 @@ import (
 
 var pagpolarGateway = gateway{
 	name: "pagpolar", accounts: []string{"default", "loja2"}, prefix: "sale-", refused: 401, words: [2]string{"ok", "unauthorized"},
-	header: "Authorization", minSecret: "pp_e2e_0123456789abcdef", sign: token("Authorization", "Bearer "), marks: true,
+	header: "Authorization", minSecret: "pp_e2e_0123456789abcdef", sign: token("Authorization", "Bearer "), marks: true, lacks: "part",
 	body: func(e hook) []byte {
 		typ := "TRANSACTION_" + map[string]string{"created": "CREATED", "failed": "REFUSED", "paid": "PAID", "again": "APPROVED", "look": "UPDATED", "refunded": "REFUNDED"}[e.kind]
 		more := ""

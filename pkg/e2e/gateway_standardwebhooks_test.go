@@ -40,7 +40,7 @@ var standardWebhooksGateway = gateway{
 		return credentials{header: http.Header{"Webhook-Id": {"msg_odd"}, "Webhook-Timestamp": {strconv.FormatInt(time.Now().Unix(), 10)}, "Webhook-Signature": {value}}}
 	},
 	body: func(e hook) []byte {
-		typ := "payment." + map[string]string{"created": "pending", "failed": "failed", "paid": "paid", "again": "paid", "refunded": "refunded"}[e.kind]
+		typ := "payment." + map[string]string{"created": "pending", "failed": "failed", "paid": "paid", "again": "paid", "part": "partially_refunded", "refunded": "refunded"}[e.kind]
 		more := ""
 		if !e.withoutFields {
 			more = fmt.Sprintf(`"reference":"%s",`, e.reference())
@@ -48,17 +48,21 @@ var standardWebhooksGateway = gateway{
 				more += fmt.Sprintf(`"fee":%d,"net":%d,`, e.fee, e.sale.amount-e.fee)
 			}
 		}
-		if e.kind == "refunded" {
-			more += fmt.Sprintf(`"refund_id":"rf_%s","amount_refunded":%d,`, e.sale.id, e.refunded)
+		amount := e.sale.amount
+		if e.kind == "refunded" || e.kind == "part" {
+			more += fmt.Sprintf(`"refund_id":"rf_%s_%d","amount_refunded":%d,`, e.sale.id, len(e.refunds()), e.refunded)
+			amount = e.refunded - e.earlier
 		}
 		return fmt.Appendf(nil, `{"type":"%s","timestamp":"%s","message_id":"%s","data":{"payment_id":"%s","amount":%d,%s"currency":"BRL","livemode":%v,"description":%s}}`,
-			typ, e.at.UTC().Format(time.RFC3339), e.id, e.sale.id, e.sale.amount, more, !e.test, e.note)
+			typ, e.at.UTC().Format(time.RFC3339), e.id, e.sale.id, amount, more, !e.test, e.note)
 	},
 	asks: func(path string, _ url.Values) string { return under(path, "/payments/") },
 	answer: func(_ *http.Request, s sale) string {
-		word, refunds := map[string]string{"created": "pending"}[s.status], ""
-		if s.status == "refunded" {
-			refunds = fmt.Sprintf(`{"refund_id":"rf_%s","amount":%d,"status":"succeeded"}`, s.id, s.refunded)
+		word, refunds := map[string]string{"created": "pending", "part": "partially_refunded"}[s.status], ""
+		if s.status == "refunded" || s.status == "part" {
+			refunds = s.each(func(number string, amount int64) string {
+				return fmt.Sprintf(`{"refund_id":"rf_%s_%s","amount":%d,"status":"succeeded"}`, s.id, number, amount)
+			})
 		}
 		return fmt.Sprintf(`{"payment_id":"%s","status":"%s","amount":%s,"currency":"BRL","fee":%d,"net":%d,"reference":"%s","amount_refunded":%d,"refunds":[%s]}`,
 			s.id, cmp.Or(word, s.status), cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)), s.fee, s.amount-s.fee, s.reference(), s.refunded, refunds)

@@ -22,9 +22,8 @@ var stripeGateway = gateway{
 	body: func(e hook) []byte {
 		typ, object := "payment_intent."+map[string]string{"created": "created", "failed": "payment_failed", "paid": "succeeded"}[e.kind], ""
 		switch e.kind {
-		case "refunded":
-			typ = "refund.created"
-			object = fmt.Sprintf(`{"id":"re_%[1]s","object":"refund","amount":%[2]d,"currency":"brl","payment_intent":"%[1]s","status":"succeeded"}`, e.sale.id, e.refunded)
+		case "refunded", "part":
+			typ, object = "refund.created", stripeRefund(e.sale, strconv.Itoa(len(e.refunds())), e.refunded-e.earlier)
 		case "again", "look":
 			typ = map[string]string{"again": "charge.succeeded", "look": "charge.updated"}[e.kind]
 			object = stripeCharge(e.sale)
@@ -50,7 +49,7 @@ func stripeIntent(s sale, status, note, charge string) string {
 	switch status {
 	case "failed":
 		word, failure = "requires_payment_method", `{"code":"card_declined"}`
-	case "paid", "refunded":
+	case "paid", "part", "refunded":
 		word, received = "succeeded", s.amount
 	}
 	if received == 0 {
@@ -63,11 +62,12 @@ func stripeIntent(s sale, status, note, charge string) string {
 		s.id, s.amount, received, note, word, failure, metadata, charge)
 }
 
+func stripeRefund(s sale, number string, amount int64) string {
+	return fmt.Sprintf(`{"id":"re_%[1]s_%[2]s","object":"refund","amount":%[3]d,"currency":"brl","payment_intent":"%[1]s","status":"succeeded"}`, s.id, number, amount)
+}
+
 func stripeCharge(s sale) string {
-	refunds := ""
-	if s.refunded > 0 {
-		refunds = fmt.Sprintf(`{"id":"re_%[1]s","object":"refund","amount":%[2]d,"currency":"brl","payment_intent":"%[1]s","status":"succeeded"}`, s.id, s.refunded)
-	}
+	refunds := s.each(func(number string, amount int64) string { return stripeRefund(s, number, amount) })
 	return fmt.Sprintf(`{"id":"ch_%[1]s","object":"charge","amount":%[2]d,"amount_captured":%[2]d,"amount_refunded":%[3]d,"captured":true,"currency":"brl","refunded":%[4]v,"status":"succeeded","payment_intent":"%[1]s",`+
 		`"metadata":{"order_id":"%[7]s"},"balance_transaction":{"id":"txn_%[1]s","object":"balance_transaction","currency":"brl","fee":%[5]d},"refunds":{"object":"list","data":[%[6]s],"has_more":false}}`,
 		s.id, s.amount, s.refunded, s.refunded == s.amount, s.fee, refunds, s.reference())

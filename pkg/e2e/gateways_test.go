@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -91,9 +92,10 @@ type change struct {
 type sale struct {
 	id            string
 	ref           string
-	status        string // created, failed, paid, refunded
+	status        string // created, failed, paid, part (refunded), refunded
 	amount, fee   int64
-	refunded      int64
+	refunded      int64  // so far
+	earlier       int64  // of which this was refunded before the last refund
 	withoutFields bool   // in bodies: no reference, no amounts but those needed
 	rawAmount     string // what the API gives as the amount instead
 }
@@ -101,7 +103,7 @@ type sale struct {
 // hook is one webhook about a sale.
 type hook struct {
 	sale
-	kind string // created, failed, paid, refunded, again (paid, told a second way), look (says nothing of itself)
+	kind string // created, failed, paid, part, refunded, again (paid, told a second way), look (says nothing of itself)
 	id   string // the gateway's event id, or the attempt's
 	at   time.Time
 	note string // JSON of a text that a person wrote
@@ -111,6 +113,26 @@ type hook struct {
 const owner = "loja-e2e"
 
 func (s sale) reference() string { return s.ref }
+
+// refunds are those of a sale, in their order.
+func (s sale) refunds() []int64 {
+	if s.earlier > 0 {
+		return []int64{s.earlier, s.refunded - s.earlier}
+	}
+	return []int64{s.refunded}
+}
+
+// each writes something for every refund of a sale, by its number, with commas
+// between.
+func (s sale) each(write func(number string, amount int64) string) string {
+	var all []string
+	if s.refunded > 0 {
+		for i, amount := range s.refunds() {
+			all = append(all, write(strconv.Itoa(i+1), amount))
+		}
+	}
+	return strings.Join(all, ",")
+}
 
 func newHook(kind, id string, s sale) hook {
 	return hook{sale: s, kind: kind, id: id, at: time.Now().Add(-time.Hour), note: `"Pedido"`}

@@ -40,6 +40,11 @@ func (s sale) paid() sale { s.status = "paid"; return s }
 
 func (s sale) failed() sale { s.status = "failed"; return s }
 
+func (s sale) refundedPart(amount int64) sale {
+	s.status, s.earlier, s.refunded = "part", s.refunded, s.refunded+amount
+	return s
+}
+
 func (s sale) refundedAll() sale { s.status, s.refunded = "refunded", s.amount; return s }
 
 // each runs a case for every gateway.

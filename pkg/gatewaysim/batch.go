@@ -52,6 +52,14 @@ func (d *Delivery) together(own []byte) [][]byte {
 	return all
 }
 
+// Events is how many events a receiver finds in the delivery's request.
+func (d *Delivery) Events() int {
+	if d.Identity == "" { // what is no true event carries no others
+		return 1
+	}
+	return 1 + len(d.riders)
+}
+
 // Publish makes true for the API what a delivery tells of. Run does it right
 // before the delivery is sent.
 func (d *Delivery) Publish() {

@@ -24,7 +24,11 @@ type Report struct {
 	Retries      int `json:"retries"`      //
 	Acknowledged int `json:"acknowledged"` // authentic deliveries that ended in success
 	GivenUp      int `json:"given_up"`     // authentic deliveries that never did
-	Refused      int `json:"refused"`      // forged ones answered 400 or 401, as they should
+	// Events are those in the acknowledged deliveries, of which some carry
+	// several, and RetriedEvents those in the retries.
+	Events        int `json:"events"`
+	RetriedEvents int `json:"retried_events"`
+	Refused       int `json:"refused"` // forged ones answered 400 or 401, as they should
 	// Stopped is how often a gateway interrupted a queue; see
 	// RunConfig.Contracts.
 	Stopped int `json:"queues_stopped"`
@@ -120,6 +124,7 @@ func (t *tally) attempt(a Answer) {
 	t.r.Answers[name]++
 	if a.Try > 0 {
 		t.r.Retries++
+		t.r.RetriedEvents += a.Delivery.Events()
 	}
 }
 
@@ -157,6 +162,7 @@ func (t *tally) settle(a Answer, bodies [][]byte) int {
 		t.r.GivenUp++
 	default:
 		t.r.Acknowledged++
+		t.r.Events += d.Events()
 		_ = t.hist.RecordValue(max(1, a.Latency.Microseconds()))
 		t.r.Accepted = append(t.r.Accepted, Accepted{
 			Gateway: d.Gateway, Account: d.Account, Kind: d.Kind, EventType: d.EventType, EventID: d.EventID,
