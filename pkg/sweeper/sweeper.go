@@ -228,7 +228,12 @@ func (s *Sweeper) ring(ctx context.Context, page []sweep.Row, dryRun bool, sum *
 			continue
 		case states[i] == Waiting:
 			sum.Waiting++
-		case r.State == event.StatusParked || r.Attempts > 0:
+			if comesByItself(r) {
+				// Its message is in somebody's hands, who parked it a moment ago
+				// and will ack; pushed back now, it would wait for nothing.
+				continue
+			}
+		case comesByItself(r):
 			sum.Due++
 		default:
 			sum.Lost++
@@ -249,6 +254,10 @@ func (s *Sweeper) ring(ctx context.Context, page []sweep.Row, dryRun bool, sum *
 	}
 	return nil
 }
+
+// comesByItself says whether processors take a row at its time without being
+// rung for.
+func comesByItself(r sweep.Row) bool { return r.State == event.StatusParked || r.Attempts > 0 }
 
 func (s *Sweeper) reconcile(ctx context.Context, f sweep.Filter, sum *sweep.Summary) error {
 	if s.cfg.ReconcileAfter <= 0 || len(s.sources) == 0 {

@@ -333,3 +333,25 @@ SELECT 'gw', 'default', 'pay_' || i, CASE WHEN i <= 10 THEN 'pending' ELSE 'fail
 		t.Errorf("the next day: %+v", sum)
 	}
 }
+
+// A processor parks an event, and a sweep runs before the message is acked: the
+// queue refuses a second one, and the event must keep its own time.
+func TestAnEventThatWasParkedAMomentAgoKeepsItsTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(3, time.Hour)
+	if sum := w.pass(sweep.Filter{}, false); sum.Lost != 3 {
+		t.Fatalf("%+v", sum)
+	}
+	w.exec(`UPDATE event_work SET state = 'parked', reason = 'snapshot_outdated: asking again', next_at = now() - interval '1 millisecond'
+		WHERE event_id = (SELECT min(event_id) FROM event_work)`)
+	w.exec(`UPDATE event_work SET attempts = 1, next_at = now() - interval '1 millisecond' WHERE event_id = (SELECT max(event_id) FROM event_work)`)
+	for range 2 {
+		if sum := w.pass(sweep.Filter{}, false); sum.Waiting != 2 || sum.Due != 0 {
+			t.Fatalf("%+v", sum)
+		}
+	}
+	if n := w.count(`SELECT count(*) FROM event_work WHERE next_at <= now()`); n != 2 {
+		t.Errorf("%d events are due, want the parked one and the one that failed", n)
+	}
+}
