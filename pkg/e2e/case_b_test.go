@@ -41,6 +41,41 @@ func TestCase_B1_FiftyCopiesAtOnceOverTwoIngestsAreCreditedOnce(t *testing.T) {
 	})
 }
 
+func TestCase_B7_PaidRefundedAndChargedBackThriceEachAreBookedOnceEach(t *testing.T) {
+	loses := func(g *gateway) bool { return g.has("part", "lost") }
+	inWorld(t).eachThat(loses, func(w *testWorld, g *gateway) {
+		for round := range 3 {
+			paid := newSale(g).paid()
+			part := paid.refundedPart(3000)
+			lost := part.lost()
+			w.api.tells(g, lost)
+			var bodies [][]byte
+			for i, h := range []hook{newHook("paid", "evt_1"+paid.id, paid), newHook("part", "evt_2"+paid.id, part), newHook("lost", "evt_3"+paid.id, lost)} {
+				h.at = h.at.Add(time.Duration(i) * time.Minute)
+				bodies = append(bodies, g.body(h))
+			}
+			if g.bare { // what nobody can be asked about waits for what it needs
+				w.take(g, bodies[0])
+				w.final(g, paid.id)
+			}
+			var wg sync.WaitGroup
+			for i := range 9 {
+				wg.Go(func() { w.take(g, bodies[(i+round)%3]) })
+			}
+			wg.Wait()
+			w.final(g, paid.id)
+			want := fmt.Sprintf("capture %d, chargeback %d", paid.amount, paid.amount-3000)
+			if paid.fee > 0 {
+				want += fmt.Sprint(", fee ", paid.fee)
+			}
+			w.wantLedger(g, paid.id, want+", refund 3000")
+			if p := w.payment(g, paid.id); p.Status != "charged_back" || p.Refunded != 3000 {
+				w.t.Errorf("the payment is %+v", p)
+			}
+		}
+	})
+}
+
 func TestCase_B9_TwoNotificationsOfOneCaptureCreditOnceWhileTheFirstIsUnderWay(t *testing.T) {
 	inWorld(t).eachThat(asksItsAPI, func(w *testWorld, g *gateway) {
 		s := newSale(g).paid()

@@ -152,7 +152,7 @@ func TestCase_D12_StrangeIdsAreKeysPathsAndSubjectsOfTheirOwn(t *testing.T) {
 	inWorld(t).each(func(w *testWorld, g *gateway) {
 		ids := []string{"pay_a&b=c", "a.b.*.>", "../../v1/x", "a/b?c=d#e", "a%2Fb", "a b+c", "ção", strings.Repeat("x", 240)}
 		if g.fixed { // the events' ids may still be strange
-			ids = []string{idOf(g, "e2ed12"), idOf(g, "E2ED12"), idOf(g, strings.Repeat("7", 17))}
+			ids = []string{idOf(g, "e2eStrange12"), idOf(g, "E2ESTRANGE12"), idOf(g, strings.Repeat("7", 17))}
 		}
 		seen := map[string]bool{}
 		for i, id := range ids {

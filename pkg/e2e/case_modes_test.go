@@ -31,7 +31,6 @@ func TestCase_D9_TestKeysDoNotStartInProduction(t *testing.T) {
 	env := worldSettings("http://127.0.0.1:1")
 	maps.Copy(env, map[string]string{"DATABASE_URL": postgrestest.URL(t), "NATS_URL": "nats://127.0.0.1:1", "INGEST_ADDR": "127.0.0.1:0", "ADMIN_ADDR": "off"})
 	for name, change := range map[string]map[string]string{
-		"STRIPE_API_KEY":      {"STRIPE_API_KEY": "sk_test_canary0123456789", "STRIPE_API_BASE": ""},
 		"ZOOP_API_KEY":        {"ZOOP_API_KEY": "zpk_test_canary0123456789"},
 		"PAGARME_API_KEY":     {"PAGARME_API_KEY": "sk_test_canary0123456789", "PAGARME_API_BASE": ""},
 		"MERCADOPAGO_API_KEY": {"MERCADOPAGO_API_KEY": "TEST-canary-0123456789", "MERCADOPAGO_API_BASE": ""},

@@ -15,7 +15,7 @@ import (
 // appends; loja2 has it in the path.
 var efiGateway = gateway{
 	name: "efi", accounts: []string{"default", "loja2"}, prefix: "E", refused: 401, words: [2]string{"200", "unauthorized"},
-	idless: true, fixed: true, lacks: "created failed look", batch: true, probes: true, minSecret: "efi-e2e-0123456789-0123456789-01",
+	idless: true, fixed: true, lacks: "created failed look lost", batch: true, probes: true, minSecret: "efi-e2e-0123456789-0123456789-01",
 	idField: "endToEndId", note: "infoPagador", amount: `"valor":"100.10"`, odds: []string{`"100.1"`, `"100.100"`}, huge: `"12345678901234567890.00"`,
 	reference: func(id string) string { return "tx" + id },
 	sign: func(account, secret string, _ []byte) credentials {

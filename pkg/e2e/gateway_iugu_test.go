@@ -20,8 +20,8 @@ var iuguGateway = gateway{
 		return credentials{suffix: "/" + secret}
 	},
 	body: func(e hook) []byte {
-		typ := map[string]string{"created": "created", "failed": "payment_failed", "paid": "status_changed", "again": "created", "look": "status_changed", "part": "refund", "refunded": "refund"}[e.kind]
-		status := map[string]string{"created": "pending", "failed": "pending", "paid": "paid", "again": "paid", "part": "paid", "refunded": "refunded"}[e.kind]
+		typ := map[string]string{"created": "created", "failed": "payment_failed", "paid": "status_changed", "again": "created", "look": "status_changed", "part": "refund", "lost": "status_changed", "refunded": "refund"}[e.kind]
+		status := map[string]string{"created": "pending", "failed": "pending", "paid": "paid", "again": "paid", "part": "paid", "lost": "chargeback", "refunded": "refunded"}[e.kind]
 		more := "&data%5Border_id%5D=" + url.QueryEscape(e.reference())
 		if e.withoutFields {
 			more = ""
@@ -34,17 +34,17 @@ var iuguGateway = gateway{
 	asks: func(path string, _ url.Values) string { return under(path, "/v1/invoices/") },
 	answer: func(_ *http.Request, s sale) string {
 		word, paid, taxes, refunded := "pending", "null", "null", "0"
-		if s.status == "part" {
+		if s.status == "part" || s.status == "lost" {
 			refunded = strconv.FormatInt(s.refunded, 10)
 		}
-		if s.status == "paid" || s.status == "part" || s.status == "refunded" {
-			word, paid, taxes = strings.Replace(s.status, "part", "paid", 1), cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)), strconv.FormatInt(s.fee, 10)
+		if s.status == "paid" || s.status == "part" || s.status == "lost" || s.status == "refunded" {
+			word, paid, taxes = strings.NewReplacer("part", "paid", "lost", "chargeback").Replace(s.status), cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)), strconv.FormatInt(s.fee, 10)
 		}
 		if s.status == "refunded" {
 			refunded = strconv.FormatInt(s.refunded, 10)
 		}
 		return fmt.Sprintf(`{"id":"%s","status":"%s","currency":"BRL","total_cents":%d,"total_paid_cents":%s,"taxes_paid_cents":%s,"refunded_cents":%s,"total":"R$ 1,00","external_reference":"%s"}`,
-			s.id, word, s.amount, paid, taxes, refunded, s.reference())
+			s.id, cmp.Or(s.word, word), s.amount, paid, taxes, refunded, s.reference())
 	},
 	settings: func(_, account string) map[string]string {
 		if account == "default" {

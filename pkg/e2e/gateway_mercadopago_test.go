@@ -54,8 +54,12 @@ var mercadopagoGateway = gateway{
 			word, detail = "rejected", "cc_rejected_other_reason"
 		case "paid":
 			word, detail = "approved", "accredited"
+		case "mediation":
+			word, detail = "in_mediation", "pending"
 		case "part":
 			word, detail, refunded = "approved", "partially_refunded", s.refunded
+		case "lost":
+			word, detail, refunded = "charged_back", "settled", s.refunded
 		case "refunded":
 			word, detail, refunded = "refunded", "refunded", s.refunded
 		}
@@ -69,7 +73,7 @@ var mercadopagoGateway = gateway{
 		}
 		return fmt.Sprintf(`{"id":%s,"status":"%s","status_detail":"%s","live_mode":true,"currency_id":"BRL","transaction_amount":%s,"transaction_amount_refunded":%s,`+
 			`"fee_details":[%s],"refunds":[%s],"external_reference":"%s","collector_id":444555666,"captured":true}`,
-			s.id, word, detail, cmp.Or(s.rawAmount, shortReais(s.amount)), shortReais(refunded), fees, refunds, s.reference())
+			s.id, cmp.Or(s.word, word), detail, cmp.Or(s.rawAmount, shortReais(s.amount)), shortReais(refunded), fees, refunds, s.reference())
 	},
 	settings: func(string, string) map[string]string { return map[string]string{"USER_ID": "444555666"} },
 	open: []change{

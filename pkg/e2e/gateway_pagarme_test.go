@@ -37,7 +37,7 @@ var pagarmeGateway = gateway{
 	},
 	body: func(e hook) []byte {
 		typ := map[string]string{"created": "charge.pending", "failed": "charge.payment_failed", "paid": "charge.paid", "again": "order.paid",
-			"look": "charge.updated", "part": "charge.partial_canceled", "refunded": "charge.refunded"}[e.kind]
+			"look": "charge.updated", "part": "charge.partial_canceled", "lost": "charge.chargedback", "refunded": "charge.refunded"}[e.kind]
 		data := pagarmeCharge(e.sale, e.kind, e.note)
 		switch e.kind {
 		case "again":
@@ -124,19 +124,19 @@ func basicUser(r *http.Request) string {
 }
 
 func pagarmeCharge(s sale, status, note string) string {
-	word, paid, more := map[string]string{"created": "pending", "failed": "failed", "paid": "paid", "part": "paid", "refunded": "canceled"}[status], "", ""
-	if status == "paid" || status == "part" || status == "refunded" {
+	word, paid, more := map[string]string{"created": "pending", "failed": "failed", "paid": "paid", "part": "paid", "lost": "chargedback", "refunded": "canceled"}[status], "", ""
+	if status == "paid" || status == "part" || status == "lost" || status == "refunded" {
 		paid = fmt.Sprintf(`"paid_amount":%s,"paid_at":"2026-01-15T12:00:04Z",`, cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)))
 	}
 	if status == "refunded" {
 		more = fmt.Sprintf(`"canceled_amount":%d,"last_transaction":{"status":"refunded","success":true},`, s.refunded)
 	}
-	if status == "part" { // the transaction has the difference, the charge the sum
+	if status == "part" || status == "lost" && s.refunded > 0 { // the transaction has the difference, the charge the sum
 		more = fmt.Sprintf(`"canceled_amount":%d,"last_transaction":{"status":"partial_refunded","success":true,"amount":%d},`, s.refunded, s.refunded-s.earlier)
 	}
 	if !s.withoutFields {
 		more += fmt.Sprintf(`"code":"%s","amount":%d,`, s.reference(), s.amount)
 	}
 	return fmt.Sprintf(`{"id":"%s",%s%s"status":"%s","currency":"BRL","payment_method":"pix","updated_at":"%s","metadata":{"description":%s}}`,
-		s.id, paid, more, word, time.Now().UTC().Format(time.RFC3339), note)
+		s.id, paid, more, cmp.Or(s.word, word), time.Now().UTC().Format(time.RFC3339), note)
 }

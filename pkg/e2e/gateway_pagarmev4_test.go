@@ -18,17 +18,17 @@ var pagarmeV4Gateway = gateway{
 		return credentials{header: http.Header{"X-Hub-Signature": {"sha1=" + pagarmeV4Digest(secret, body)}}}
 	},
 	body: func(e hook) []byte {
-		from, to, at := "waiting_payment", map[string]string{"created": "waiting_payment", "failed": "refused", "paid": "paid", "again": "paid", "part": "paid", "refunded": "refunded"}[e.kind], e.at
+		from, to, at := "waiting_payment", map[string]string{"created": "waiting_payment", "failed": "refused", "paid": "paid", "again": "paid", "part": "paid", "lost": "chargedback", "refunded": "refunded"}[e.kind], e.at
 		paid, refunded, more := int64(0), int64(0), ""
 		switch e.kind {
 		case "created":
 			from = "processing"
 		case "again":
 			from = "authorized"
-		case "refunded", "part":
+		case "refunded", "part", "lost":
 			from, refunded = "paid", e.refunded
 		}
-		if to == "paid" || to == "refunded" {
+		if to == "paid" || to == "refunded" || to == "chargedback" {
 			paid = e.sale.amount
 		}
 		if !e.withoutFields {

@@ -16,7 +16,7 @@ import (
 // are not signed and come to an address with a secret here.
 var pagbankGateway = gateway{
 	name: "pagbank", accounts: []string{"default", "loja2"}, prefix: "CHAR_", refused: 401, words: [2]string{"ok", "unauthorized"},
-	header: "X-Authenticity-Token", signs: true, idless: true, alike: true, fixed: true, noFee: true, lacks: "look", minSecret: "pagbank-e2e-0123456789",
+	header: "X-Authenticity-Token", signs: true, idless: true, alike: true, fixed: true, noFee: true, lacks: "look lost", minSecret: "pagbank-e2e-0123456789",
 	amount: `"paid":10010`, odds: []string{`"10010"`},
 	sign: func(_, secret string, body []byte) credentials {
 		if bytes.HasPrefix(body, []byte("notificationCode=")) {
@@ -87,7 +87,7 @@ func pagbankCharge(s sale, status, note string) string {
 		more += fmt.Sprintf(`"reference_id":"%s",`, s.reference())
 	}
 	return fmt.Sprintf(`{"id":"%s",%s"status":"%s","created_at":"2026-01-15T09:00:01.000-03:00","description":%s,"amount":{"value":%d,"currency":"BRL","summary":{"total":%d,"paid":%s,"refunded":%d}},"payment_method":{"type":"CREDIT_CARD"}}`,
-		s.id, more, word, note, s.amount, s.amount, paid, refunded)
+		s.id, more, cmp.Or(s.word, word), note, s.amount, s.amount, paid, refunded)
 }
 
 func pagbankOrder(s sale, charges string) string {

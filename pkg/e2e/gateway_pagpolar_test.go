@@ -12,7 +12,7 @@ import (
 
 var pagpolarGateway = gateway{
 	name: "pagpolar", accounts: []string{"default", "loja2"}, prefix: "sale-", refused: 401, words: [2]string{"ok", "unauthorized"},
-	header: "Authorization", minSecret: "pp_e2e_0123456789abcdef", sign: token("Authorization", "Bearer "), marks: true, lacks: "part",
+	header: "Authorization", minSecret: "pp_e2e_0123456789abcdef", sign: token("Authorization", "Bearer "), marks: true, vague: true, lacks: "part lost",
 	body: func(e hook) []byte {
 		typ := "TRANSACTION_" + map[string]string{"created": "CREATED", "failed": "REFUSED", "paid": "PAID", "again": "APPROVED", "look": "UPDATED", "refunded": "REFUNDED"}[e.kind]
 		more := ""
@@ -37,7 +37,7 @@ var pagpolarGateway = gateway{
 		}
 		word := map[string]string{"created": "PENDING", "failed": "REFUSED", "paid": "PAID", "refunded": "REFUNDED"}[s.status]
 		return fmt.Sprintf(`{"id":"%s","status":"%s","amount":%s,"fee":%d,"reference":"%s"}`,
-			s.id, word, cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)), s.fee, s.reference())
+			s.id, cmp.Or(s.word, word), cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)), s.fee, s.reference())
 	},
 	settings: func(string, string) map[string]string {
 		return map[string]string{

@@ -40,7 +40,7 @@ var standardWebhooksGateway = gateway{
 		return credentials{header: http.Header{"Webhook-Id": {"msg_odd"}, "Webhook-Timestamp": {strconv.FormatInt(time.Now().Unix(), 10)}, "Webhook-Signature": {value}}}
 	},
 	body: func(e hook) []byte {
-		typ := "payment." + map[string]string{"created": "pending", "failed": "failed", "paid": "paid", "again": "paid", "part": "partially_refunded", "refunded": "refunded"}[e.kind]
+		typ := "payment." + map[string]string{"created": "pending", "failed": "failed", "paid": "paid", "again": "paid", "part": "partially_refunded", "lost": "chargeback.lost", "refunded": "refunded"}[e.kind]
 		more := ""
 		if !e.withoutFields {
 			more = fmt.Sprintf(`"reference":"%s",`, e.reference())
@@ -49,6 +49,10 @@ var standardWebhooksGateway = gateway{
 			}
 		}
 		amount := e.sale.amount
+		if e.kind == "lost" {
+			more += fmt.Sprintf(`"dispute_id":"dp_%s",`, e.sale.id)
+			amount -= e.refunded
+		}
 		if e.kind == "refunded" || e.kind == "part" {
 			more += fmt.Sprintf(`"refund_id":"rf_%s_%d","amount_refunded":%d,`, e.sale.id, len(e.refunds()), e.refunded)
 			amount = e.refunded - e.earlier
@@ -58,14 +62,18 @@ var standardWebhooksGateway = gateway{
 	},
 	asks: func(path string, _ url.Values) string { return under(path, "/payments/") },
 	answer: func(_ *http.Request, s sale) string {
-		word, refunds := map[string]string{"created": "pending", "part": "partially_refunded"}[s.status], ""
-		if s.status == "refunded" || s.status == "part" {
+		word, refunds := map[string]string{"created": "pending", "part": "partially_refunded", "lost": "charged_back"}[s.status], ""
+		if s.status == "refunded" || s.status == "part" || s.status == "lost" {
 			refunds = s.each(func(number string, amount int64) string {
 				return fmt.Sprintf(`{"refund_id":"rf_%s_%s","amount":%d,"status":"succeeded"}`, s.id, number, amount)
 			})
 		}
-		return fmt.Sprintf(`{"payment_id":"%s","status":"%s","amount":%s,"currency":"BRL","fee":%d,"net":%d,"reference":"%s","amount_refunded":%d,"refunds":[%s]}`,
-			s.id, cmp.Or(word, s.status), cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)), s.fee, s.amount-s.fee, s.reference(), s.refunded, refunds)
+		disputes := ""
+		if s.status == "lost" {
+			disputes = fmt.Sprintf(`{"dispute_id":"dp_%s","amount":%d,"status":"lost"}`, s.id, s.amount-s.refunded)
+		}
+		return fmt.Sprintf(`{"payment_id":"%s","status":"%s","amount":%s,"currency":"BRL","fee":%d,"net":%d,"reference":"%s","amount_refunded":%d,"refunds":[%s],"disputes":[%s]}`,
+			s.id, cmp.Or(s.word, word, s.status), cmp.Or(s.rawAmount, strconv.FormatInt(s.amount, 10)), s.fee, s.amount-s.fee, s.reference(), s.refunded, refunds, disputes)
 	},
 	settings: func(string, string) map[string]string { return map[string]string{"LOOKUP": "always"} },
 	open: []change{

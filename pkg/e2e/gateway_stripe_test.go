@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,7 +15,7 @@ import (
 var stripeGateway = gateway{
 	name: "stripe", accounts: []string{"default", "loja2"}, prefix: "pi_", refused: 400, words: [2]string{"ok", "invalid signature"},
 	header: "Stripe-Signature", signs: true, hasIDs: true, minSecret: "whsec_e2e_0123456789",
-	amount: `"amount_received":10010`, odds: []string{`"10010"`}, marks: true,
+	amount: `"amount_received":10010`, odds: []string{`"10010"`}, marks: true, lacks: "lost",
 	sign: func(_, secret string, body []byte) credentials {
 		t := strconv.FormatInt(time.Now().Unix(), 10)
 		return credentials{header: http.Header{"Stripe-Signature": {"t=" + t + ",v1=" + stripeDigest(secret, t, body)}}}
@@ -59,7 +60,7 @@ func stripeIntent(s sale, status, note, charge string) string {
 		metadata = "{}"
 	}
 	return fmt.Sprintf(`{"id":"%s","object":"payment_intent","amount":%d,"amount_received":%d,"currency":"brl","description":%s,"livemode":true,"status":"%s","last_payment_error":%s,"metadata":%s,"latest_charge":%s}`,
-		s.id, s.amount, received, note, word, failure, metadata, charge)
+		s.id, s.amount, received, note, cmp.Or(s.word, word), failure, metadata, charge)
 }
 
 func stripeRefund(s sale, number string, amount int64) string {

@@ -16,7 +16,7 @@ var zoopGateway = gateway{
 	sign: func(_, secret string, _ []byte) credentials { return credentials{suffix: "/" + secret} },
 	odd:  func(value string) credentials { return credentials{suffix: "/" + url.PathEscape(value)} },
 	body: func(e hook) []byte {
-		typ := map[string]string{"created": "created", "failed": "failed", "paid": "succeeded", "again": "capture.succeeded", "look": "updated", "part": "canceled", "refunded": "canceled"}[e.kind]
+		typ := map[string]string{"created": "created", "failed": "failed", "paid": "succeeded", "again": "capture.succeeded", "look": "updated", "part": "canceled", "lost": "charged_back", "refunded": "canceled"}[e.kind]
 		status := e.kind
 		if e.kind == "again" {
 			status = "paid"
@@ -41,14 +41,14 @@ var zoopGateway = gateway{
 }
 
 func zoopTransaction(s sale, status, note string) string {
-	word := map[string]string{"created": "pending", "failed": "failed", "paid": "succeeded", "part": "succeeded", "refunded": "canceled"}[status]
-	captured, left, more := status == "paid" || status == "part" || status == "refunded", reais(s.amount), ""
+	word := map[string]string{"created": "pending", "failed": "failed", "paid": "succeeded", "part": "succeeded", "lost": "charged_back", "refunded": "canceled"}[status]
+	captured, left, more := status == "paid" || status == "part" || status == "lost" || status == "refunded", reais(s.amount), ""
 	history := []string{`{"id":"h1","operation_type":"created","status":"succeeded","amount":"` + reais(s.amount) + `"}`}
 	if status == "refunded" {
 		left = reais(s.amount - s.refunded)
 		history = append(history, `{"id":"h2","operation_type":"void","status":"succeeded","amount":"`+reais(s.refunded)+`"}`)
 	}
-	if status == "part" {
+	if status == "part" || status == "lost" && s.refunded > 0 {
 		left = reais(s.amount - s.refunded)
 		history = append(history, s.each(func(number string, amount int64) string {
 			return fmt.Sprintf(`{"id":"p%s","operation_type":"void_partial","status":"succeeded","amount":"%s"}`, number, reais(amount))
@@ -65,5 +65,5 @@ func zoopTransaction(s sale, status, note string) string {
 		left = original
 	}
 	return fmt.Sprintf(`{"id":"%s","resource":"transaction","status":"%s","amount":"%s","original_amount":"%s","currency":"BRL","payment_type":"credit","description":%s,%s"refunded":false,"voided":%v,"captured":%v,"history":[%s]}`,
-		s.id, word, left, original, note, more, status == "refunded", captured, strings.Join(history, ","))
+		s.id, cmp.Or(s.word, word), left, original, note, more, status == "refunded", captured, strings.Join(history, ","))
 }

@@ -40,6 +40,7 @@ type gateway struct {
 	form    bool                      // forms, not JSON
 	kept    func(body []byte) []byte  // what is stored of a request; all of it
 	mute    bool                      // bodies say nothing of status or amounts
+	vague   bool                      // bodies about a refund claim nothing that could be held against the API
 	amount  string                    // of 100.10 in the body of a paid hook, JSON, `"name":value`
 	huge    string                    // an amount of the same kind beyond 64 bits; a number
 	odds    []string                  // other exact spellings of that amount
@@ -92,18 +93,19 @@ type change struct {
 type sale struct {
 	id            string
 	ref           string
-	status        string // created, failed, paid, part (refunded), refunded
+	status        string // created, failed, paid, part (refunded), refunded, lost (charged back)
 	amount, fee   int64
 	refunded      int64  // so far
 	earlier       int64  // of which this was refunded before the last refund
 	withoutFields bool   // in bodies: no reference, no amounts but those needed
+	word          string // what the API gives as the status instead
 	rawAmount     string // what the API gives as the amount instead
 }
 
 // hook is one webhook about a sale.
 type hook struct {
 	sale
-	kind string // created, failed, paid, part, refunded, again (paid, told a second way), look (says nothing of itself)
+	kind string // created, failed, paid, part, refunded, lost, again (paid, told a second way), look (says nothing of itself)
 	id   string // the gateway's event id, or the attempt's
 	at   time.Time
 	note string // JSON of a text that a person wrote

@@ -70,6 +70,52 @@ func TestCase_B11_ADuplicateAfterEverythingWasLostAndStartedAgain(t *testing.T) 
 	verify(t, s.db)
 }
 
+// Success is a promise that only the database can keep. A forger is told so
+// without it.
+func TestCase_G13_WithoutPostgreSQLEveryGatewayIsAskedToComeAgain(t *testing.T) {
+	cluster, db := postgrestest.ClusterDB(t)
+	w := &testWorld{world: &world{db: db, api: newFakeAPI(t), log: &logBuffer{}}, t: t}
+	s := newStackOn(t, w.api, worldSettings, db, cluster.URL(""))
+	s.up(2, 1)
+	w.addrs = s.addrs
+	taken, sales := map[*gateway][]byte{}, map[*gateway]sale{}
+	for _, g := range gateways {
+		sales[g] = newSale(g).paid()
+		w.api.tells(g, sales[g])
+		taken[g] = g.body(newHook("paid", "evt_"+sales[g].id, sales[g]))
+		w.take(g, taken[g])
+	}
+	if err := cluster.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	later := reply{status: http.StatusServiceUnavailable, body: "try again later\n", kind: "text/plain; charset=utf-8"}
+	for _, g := range gateways {
+		fresh := newSale(g).paid()
+		for what, body := range map[string][]byte{
+			"a duplicate": taken[g], "a new event": g.body(newHook("paid", "evt_"+fresh.id, fresh)), "what nobody can read": []byte("<xml/>" + fresh.id),
+		} {
+			if r := w.send(g, body); r != later {
+				t.Errorf("%s, %s: %+v, want %+v", g, what, r, later)
+			}
+		}
+		if r := w.post(g.oddly("e2e-forged-0123456789-0123456789-0123456789", taken[g])); r.status != g.refused {
+			t.Errorf("%s, a forged one: %d %q, want %d", g, r.status, r.body, g.refused)
+		}
+	}
+	if err := cluster.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	repaired := time.Now()
+	for _, g := range gateways {
+		eventually(t, 5*time.Second-time.Since(repaired), g.String()+" is answered with success again", func() bool { return w.send(g, taken[g]).status == 200 })
+	}
+	for _, g := range gateways {
+		w.wantCredited(g, sales[g])
+	}
+	s.settle(10 * time.Second)
+	verify(t, db)
+}
+
 func TestCase_D12_FifteenFailuresThenRecoveryLoseNothing(t *testing.T) {
 	cluster, db := postgrestest.ClusterDB(t)
 	w := &testWorld{world: &world{db: db, api: newFakeAPI(t), log: &logBuffer{}}, t: t}

@@ -87,9 +87,12 @@ func run(t testing.TB, program string, env map[string]string, args ...string) (s
 	cmd.Env = environment(env)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("run %s: %v", program, err)
+	}
 	timer := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+	if err := cmd.Wait(); err != nil && cmd.ProcessState == nil {
 		t.Fatalf("run %s: %v", program, err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()

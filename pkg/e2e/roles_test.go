@@ -45,7 +45,7 @@ INSERT INTO event_results (event_id, status, reason) SELECT event_id, 'dead', 't
 	refused(t, db, perTable(moneyTables, selectFrom, deleteFrom, truncate)...)
 	refused(t, db, perTable([]string{"events", "event_bodies", "event_results", "event_work", "event_redeliveries"}, deleteFrom, truncate)...)
 	refused(t, db, `UPDATE events SET type = 'x'`, `UPDATE event_bodies SET body = ''`, `UPDATE event_results SET status = 'processed'`,
-		`UPDATE event_work SET next_at = now()`, `SELECT body FROM event_bodies`, `SELECT * FROM webhook_events`,
+		`UPDATE event_work SET attempts = 0`, `SELECT body FROM event_bodies`, `SELECT * FROM webhook_events`,
 		`SELECT register_payment('asaas', 'default', 'p')`, `SELECT ensure_body_partitions('2030-01-01', 1)`)
 	refused(t, db, ownerOnly...)
 }

@@ -45,6 +45,8 @@ func (s sale) refundedPart(amount int64) sale {
 	return s
 }
 
+func (s sale) lost() sale { s.status = "lost"; return s }
+
 func (s sale) refundedAll() sale { s.status, s.refunded = "refunded", s.amount; return s }
 
 // each runs a case for every gateway.

@@ -189,8 +189,24 @@ func (db *DB) write(ctx context.Context, tx pgx.Tx, d settlement.Decision) error
 	if err := addChanges(&s, d.Changes); err != nil {
 		return &OwnError{err}
 	}
+	if len(d.Awaited) > 0 {
+		s.add("awaited_rung", ringAwaited, d.Awaited)
+	}
 	return db.run(ctx, tx, s)
 }
+
+// ringAwaited leaves alone what somebody else has in hand: it comes back by
+// its own time.
+const ringAwaited = `
+UPDATE event_work w
+SET next_at = now()
+FROM (
+  SELECT event_id FROM event_work
+  WHERE waiting_for = ANY($1) AND state = 'parked' AND next_at > now()
+  ORDER BY event_id
+  FOR UPDATE SKIP LOCKED
+) waits
+WHERE w.event_id = waits.event_id`
 
 func addVerdicts(s *statements, verdicts []settlement.Verdict) {
 	var settled, kept []settlement.Verdict

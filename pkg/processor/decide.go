@@ -102,9 +102,26 @@ func (p *Processor) decide(items []*item, claimed map[int64]bool, held map[settl
 		s := states[ref]
 		if len(s.moves) > 0 || !reflect.DeepEqual(s.loaded, s.now) {
 			d.Changes = append(d.Changes, settlement.Change{Payment: s.now, Moves: s.moves})
+			d.Awaited = append(d.Awaited, p.awaited(ref, s)...)
 		}
 	}
 	return d, nil
+}
+
+// awaited names what events of this source may have waited for that know only
+// a reference: it, or the money under it, has come now.
+func (p *Processor) awaited(ref settlement.Ref, s *state) []string {
+	if s.now.Reference == "" || s.loaded.Reference != "" && s.loaded.Captured.Known == s.now.Captured.Known {
+		return nil
+	}
+	prov, _, ok := p.sources.Lookup(ref.Provider, ref.Account)
+	if !ok {
+		return nil
+	}
+	if _, ok = provider.As[provider.Resolver](prov); !ok {
+		return nil
+	}
+	return []string{settlement.ReferenceOf(ref.Provider, ref.Account, s.now.Reference)}
 }
 
 // withRegistration is a payment as the rules see it: what the application
@@ -289,7 +306,10 @@ func (it *item) parked(reason string, atLeast time.Duration) *settlement.Verdict
 	case "lookup_unavailable", "lookup_failed":
 		v.Delay = max(lookupDelays[min(v.Parks, len(lookupDelays)-1)], atLeast)
 	}
-	if w.Event.PaymentRef != "" {
+	switch {
+	case it.awaits != "":
+		v.WaitingFor = it.awaits
+	case w.Event.PaymentRef != "":
 		v.WaitingFor = settlement.RefOf(&w.Event).String()
 	}
 	return v

@@ -30,6 +30,9 @@ type item struct {
 	// resolver is set for an event that names no payment, and says what it is
 	// about.
 	resolver provider.Resolver
+	// awaits is the reference of a payment that is not there, in the form of
+	// Verdict.WaitingFor.
+	awaits string
 	// answered: the claims are what the gateway answered when it was asked
 	// about this very event, so no lookup can know better.
 	answered bool

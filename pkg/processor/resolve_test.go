@@ -98,6 +98,10 @@ func TestACodeAboutAPaymentThatIsNotThereYetWaitsForIt(t *testing.T) {
 		t.Fatalf("event is %+v", e)
 	}
 	w.process(w.receive(withReference(paid("pay_1"), "pay_1", "PED-1")))
+	due, err := w.db.ClaimDue(t.Context(), 10, time.Minute) // at once, not in five seconds
+	if err != nil || len(due) != 1 || due[0] != id {
+		t.Fatalf("due are %v, want %d (%v)", due, id, err)
+	}
 	w.process(id)
 	w.wantEvent(id, event.StatusProcessed, event.OutcomeApplied)
 	w.wantStatus("pay_1", payment.StatusChargedBack)

@@ -22,6 +22,12 @@ func (r Ref) String() string { return r.Provider + "/" + r.Account + "/" + r.Gat
 // RefOf is the payment that an event concerns.
 func RefOf(e *event.Event) Ref { return Ref{e.Provider, e.Account, e.PaymentRef} }
 
+// ReferenceOf is the form in which an event says that it waits for a payment
+// that carries a reference, of which it does not know the id.
+func ReferenceOf(provider, account, reference string) string {
+	return provider + "/" + account + "/by reference/" + reference
+}
+
 // Compare orders refs, for locks that are taken in one order.
 func (r Ref) Compare(o Ref) int {
 	for _, pair := range [][2]string{{r.Provider, o.Provider}, {r.Account, o.Account}, {r.GatewayID, o.GatewayID}} {
@@ -126,6 +132,9 @@ type Change struct {
 type Decision struct {
 	Verdicts []Verdict
 	Changes  []Change
+	// Awaited, in the form of Verdict.WaitingFor, has come: what waits for it
+	// is due at once.
+	Awaited []string
 }
 
 // Decide is called under the locks, with the events that this transaction
