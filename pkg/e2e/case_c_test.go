@@ -50,6 +50,10 @@ func TestCase_C3_ReversedArrivalOfOneSecondEndsInTheTruth(t *testing.T) {
 				w.take(g, g.body(h))
 			}
 		}
+		if g.bare { // the refund waited for its capture
+			eventually(w.t, 10*time.Second, "the capture is booked", func() bool { return w.ledger(g, s.id) != "" })
+			w.hurry(g, s.id)
+		}
 		w.final(g, s.id)
 		w.wantLedger(g, s.id, s.returned())
 		if p := w.payment(g, s.id); p.Status != "refunded" || p.Net != -s.fee {

@@ -18,7 +18,7 @@ func (p *Provider) About() provider.About {
 		},
 		Unknown: []string{
 			"any signature, and what `authorization` of a webhook does",
-			"success codes, time-outs, retries, rate limits (200 is answered, three lookups a second are made)",
+			"success codes, time-outs, retries, rate limits (200 is answered, five lookups a second are made)",
 			"the closed list of statuses, and amounts after a capture in part: such answers are refused",
 			"a fee that shrinks with a refund is reported as a disagreement; what was booked stands",
 		},
