@@ -111,34 +111,6 @@ func (h history) claims(t *testing.T, p provider.Provider) (told, answered []pay
 	return told, answered
 }
 
-// sequences gives every order of n things and, for each, one with repetitions
-// strewn in.
-func sequences(n int, visit func([]int)) {
-	rng := rand.New(rand.NewPCG(7, uint64(n)))
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	var rec func(k int)
-	rec = func(k int) {
-		if k < n {
-			for i := k; i < n; i++ {
-				order[k], order[i] = order[i], order[k]
-				rec(k + 1)
-				order[k], order[i] = order[i], order[k]
-			}
-			return
-		}
-		visit(slices.Clone(order))
-		strewn := slices.Clone(order)
-		for range n + rng.IntN(2*n) {
-			strewn = slices.Insert(strewn, rng.IntN(len(strewn)+1), order[rng.IntN(n)])
-		}
-		visit(strewn)
-	}
-	rec(0)
-}
-
 // The API moves on while the callbacks are handled, at every speed and in
 // every order. What contradicts it waits, and is tried again.
 func TestCallbacksInAnyOrderWithLookupsEndAlike(t *testing.T) {
@@ -149,7 +121,7 @@ func TestCallbacksInAnyOrderWithLookupsEndAlike(t *testing.T) {
 			t.Parallel()
 			told, answered := h.claims(t, p)
 			rng := rand.New(rand.NewPCG(11, 13))
-			sequences(len(told), func(order []int) {
+			providertest.Sequences(len(told), func(order []int) {
 				l, truth, clock := newLedger(), 0, paidAt.Add(240*time.Hour)
 				try := func(i int) bool {
 					clock = clock.Add(time.Hour)
@@ -215,7 +187,7 @@ func TestTrustedCallbacksInAnyOrderEndAlike(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
 			told, _ := h.claims(t, p)
-			sequences(len(told), func(order []int) {
+			providertest.Sequences(len(told), func(order []int) {
 				l := newLedger()
 				for _, i := range order {
 					if r := payment.Apply(l.p, told[i]); !l.take(r) {

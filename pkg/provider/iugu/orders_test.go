@@ -75,35 +75,6 @@ func histories() []history {
 	}
 }
 
-// sequences gives every order of n things and, for each, one with repetitions
-// strewn in and one with some of them lost.
-func sequences(n int, visit func([]int)) {
-	rng := rand.New(rand.NewPCG(7, uint64(n)))
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	var rec func(k int)
-	rec = func(k int) {
-		if k < n {
-			for i := k; i < n; i++ {
-				order[k], order[i] = order[i], order[k]
-				rec(k + 1)
-				order[k], order[i] = order[i], order[k]
-			}
-			return
-		}
-		visit(slices.Clone(order))
-		strewn := slices.Clone(order)
-		for range n + rng.IntN(2*n) {
-			strewn = slices.Insert(strewn, rng.IntN(len(strewn)+1), order[rng.IntN(n)])
-		}
-		visit(strewn)
-		visit(slices.Clone(order)[:rng.IntN(n)])
-	}
-	rec(0)
-}
-
 // books is a payment with its bookings, and the rule by which the processor
 // decides.
 type books struct {
@@ -178,7 +149,7 @@ func TestTriggersInAnyOrderEndAlike(t *testing.T) {
 			want, _ := last.net()
 			slices.Sort(h.money)
 			rng := rand.New(rand.NewPCG(11, 13))
-			sequences(len(claims), func(order []int) {
+			providertest.Sequences(len(claims), func(order []int) {
 				b := books{state: payment.Payment{Provider: "iugu", GatewayID: inv}, clock: now}
 				at := 0
 				var waiting []int

@@ -13,6 +13,7 @@ import (
 	"github.com/umavez/umavez/pkg/event"
 	"github.com/umavez/umavez/pkg/payment"
 	"github.com/umavez/umavez/pkg/provider"
+	"github.com/umavez/umavez/pkg/provider/providertest"
 )
 
 // history is what becomes of one payment at the gateway: its states in their
@@ -164,34 +165,6 @@ func (pl *player) want() string {
 	return string(pl.h.status) + "\n" + strings.Join(money, "\n")
 }
 
-// sequences gives every order of n things and, for each, one with repetitions
-// strewn in.
-func sequences(n int, visit func([]int)) {
-	rng := rand.New(rand.NewPCG(7, uint64(n)))
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	var rec func(k int)
-	rec = func(k int) {
-		if k < n {
-			for i := k; i < n; i++ {
-				order[k], order[i] = order[i], order[k]
-				rec(k + 1)
-				order[k], order[i] = order[i], order[k]
-			}
-			return
-		}
-		visit(slices.Clone(order))
-		strewn := slices.Clone(order)
-		for range n + rng.IntN(2*n) {
-			strewn = slices.Insert(strewn, rng.IntN(len(strewn)+1), order[rng.IntN(n)])
-		}
-		visit(strewn)
-	}
-	rec(0)
-}
-
 // Any order, any repetition, any loss that is followed by a lookup ends in the
 // truth, while the payment moves on at the gateway at every speed. Lookups
 // follow each other within the lag that is allowed for, and long after it.
@@ -204,7 +177,7 @@ func TestEventsInAnyOrderEndInTheTruth(t *testing.T) {
 				pl := play(t, &h, pace)
 				last := len(h.truth) - 1
 				rng := rand.New(rand.NewPCG(11, 13))
-				sequences(len(h.truth), func(order []int) {
+				providertest.Sequences(len(h.truth), func(order []int) {
 					pl.reset()
 					lost := rng.IntN(3) == 0
 					var waiting []int

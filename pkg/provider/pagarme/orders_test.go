@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -160,34 +159,6 @@ func (r *receiver) compare(how string, h history) {
 	}
 }
 
-// sequences gives every order of n things and, for each, one with repetitions
-// strewn in.
-func sequences(n int, visit func([]int)) {
-	rng := rand.New(rand.NewPCG(7, uint64(n)))
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	var rec func(k int)
-	rec = func(k int) {
-		if k < n {
-			for i := k; i < n; i++ {
-				order[k], order[i] = order[i], order[k]
-				rec(k + 1)
-				order[k], order[i] = order[i], order[k]
-			}
-			return
-		}
-		visit(slices.Clone(order))
-		strewn := slices.Clone(order)
-		for range n + rng.IntN(2*n) {
-			strewn = slices.Insert(strewn, rng.IntN(len(strewn)+1), order[rng.IntN(n)])
-		}
-		visit(strewn)
-	}
-	rec(0)
-}
-
 func claimsOf(t *testing.T, p provider.Provider, h history) (events [][]payment.Claim) {
 	t.Helper()
 	for _, body := range h.bodies {
@@ -227,7 +198,7 @@ func TestAnyOrderAndAnyRepetitionEndsInTheTruth(t *testing.T) {
 			t.Parallel()
 			p := build(t, source())
 			events, snaps := claimsOf(t, p, h), snapshots(t, p, h)
-			sequences(len(events), func(order []int) {
+			providertest.Sequences(len(events), func(order []int) {
 				r := &receiver{t: t, held: map[string]payment.Payment{}, captures: map[string]int{}}
 				if waiting := r.play(events, order); !h.asks {
 					if len(waiting) > 0 {
@@ -253,7 +224,7 @@ func TestAnyLossFollowedByALookupEndsInTheTruth(t *testing.T) {
 			p := build(t, source())
 			events, snaps := claimsOf(t, p, h), snapshots(t, p, h)
 			for lost := range 1 << len(events) {
-				sequences(len(events), func(order []int) {
+				providertest.Sequences(len(events), func(order []int) {
 					order = slices.DeleteFunc(order, func(i int) bool { return lost&(1<<i) != 0 })
 					r := &receiver{t: t, held: map[string]payment.Payment{}, captures: map[string]int{}}
 					if !h.asks {
@@ -304,7 +275,7 @@ func TestPostbacksInAnyOrderEndInTheTruth(t *testing.T) {
 		{"refunded without amounts", "refunded 10000 10000 0", [][]payment.Claim{
 			form(1, "none", "processing", ""), form(2, "processing", "paid", was), form(3, "paid", "refunded", "")}},
 	} {
-		sequences(len(c.events), func(order []int) {
+		providertest.Sequences(len(c.events), func(order []int) {
 			r := &receiver{t: t, held: map[string]payment.Payment{}, captures: map[string]int{}}
 			if waiting := r.play(c.events, order); len(waiting) > 0 {
 				t.Fatalf("%s %v: waits for ever: %v", c.name, order, waiting)

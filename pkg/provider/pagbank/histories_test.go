@@ -3,9 +3,7 @@ package pagbank_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -173,32 +171,4 @@ func (w *world) end(h *history, how string) {
 	if w.held.Status != h.status || got != want || w.held.Refunded != h.refunded || w.held.ChargedBack != h.chargedBack || w.held.Fee != h.fee {
 		w.t.Fatalf("%s ends as %s with captured, refunded, charged back, fee %v; want %s with %v\n%+v", how, w.held.Status, got, h.status, want, w.held.Details)
 	}
-}
-
-// sequences gives every order of n things and, for each, one with repetitions
-// strewn in.
-func sequences(n int, visit func([]int)) {
-	rng := rand.New(rand.NewPCG(7, uint64(n)))
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	var rec func(k int)
-	rec = func(k int) {
-		if k < n {
-			for i := k; i < n; i++ {
-				order[k], order[i] = order[i], order[k]
-				rec(k + 1)
-				order[k], order[i] = order[i], order[k]
-			}
-			return
-		}
-		visit(slices.Clone(order))
-		strewn := slices.Clone(order)
-		for range n + rng.IntN(2*n) {
-			strewn = slices.Insert(strewn, rng.IntN(len(strewn)+1), order[rng.IntN(n)])
-		}
-		visit(strewn)
-	}
-	rec(0)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/umavez/umavez/pkg/payment"
+	"github.com/umavez/umavez/pkg/provider/providertest"
 )
 
 // The gateway moves on while its webhooks are handled, at every speed: at each
@@ -26,7 +27,7 @@ func TestEventsInAnyOrderEndInTheTruth(t *testing.T) {
 				t.Parallel()
 				start := h.world(t, mode.trust)
 				rng := rand.New(rand.NewPCG(3, 5))
-				sequences(len(h.told), func(order []int) {
+				providertest.Sequences(len(h.told), func(order []int) {
 					w, now := start(), 0
 					var waiting []int
 					for _, i := range order {
@@ -136,7 +137,7 @@ func TestADisputeThatOvertakesARefundLeavesItWaiting(t *testing.T) {
 	h := disputeOfTheRest()
 	start := h.world(t, true)
 	waited := 0
-	sequences(len(h.told), func(order []int) {
+	providertest.Sequences(len(h.told), func(order []int) {
 		w := start()
 		var waiting []int
 		for _, i := range order {

@@ -14,6 +14,7 @@ import (
 	"github.com/umavez/umavez/pkg/event"
 	"github.com/umavez/umavez/pkg/payment"
 	"github.com/umavez/umavez/pkg/provider"
+	"github.com/umavez/umavez/pkg/provider/providertest"
 )
 
 // history is what one gateway sends about one payment, in its true order,
@@ -37,44 +38,6 @@ func eventOf(t *testing.T, p provider.Provider, gateway, body string) payment.Cl
 		t.Fatalf("%d claims, %v\n%s", len(claims), err, body)
 	}
 	return claims[0]
-}
-
-// end is what must not depend on the order.
-func end(p payment.Payment, bookings []payment.Booking) string {
-	var money []string
-	for _, b := range bookings {
-		money = append(money, fmt.Sprintf("%s %s:%s %d", b.Kind, b.RefType, b.RefID, b.Amount))
-	}
-	slices.Sort(money)
-	return fmt.Sprintf("%s captured %d refunded %d charged back %d fee %d\n  %s", p.Status, p.Captured.Value, p.Refunded, p.ChargedBack, p.Fee, strings.Join(money, "\n  "))
-}
-
-// sequences gives every order of n things and, for each, one with repetitions
-// strewn in.
-func sequences(n int, visit func([]int)) {
-	rng := rand.New(rand.NewPCG(7, uint64(n)))
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	var rec func(k int)
-	rec = func(k int) {
-		if k < n {
-			for i := k; i < n; i++ {
-				order[k], order[i] = order[i], order[k]
-				rec(k + 1)
-				order[k], order[i] = order[i], order[k]
-			}
-			return
-		}
-		visit(slices.Clone(order))
-		strewn := slices.Clone(order)
-		for range n + rng.IntN(2*n) {
-			strewn = slices.Insert(strewn, rng.IntN(len(strewn)+1), order[rng.IntN(n)])
-		}
-		visit(strewn)
-	}
-	rec(0)
 }
 
 const asaasPayment = `"id":"pay_1","value":%s,"netValue":%s,"externalReference":"PED-1"`
@@ -149,7 +112,7 @@ func TestAsaasEventsInAnyOrderEndAlike(t *testing.T) {
 				claims[i] = eventOf(t, p, "asaas", body)
 			}
 			slices.Sort(h.money)
-			sequences(len(claims), func(order []int) {
+			providertest.Sequences(len(claims), func(order []int) {
 				state := payment.Payment{Provider: "asaas", GatewayID: "pay_1"}
 				var bookings []payment.Booking
 				var waiting []int
@@ -171,7 +134,7 @@ func TestAsaasEventsInAnyOrderEndAlike(t *testing.T) {
 				for range waiting {
 					waiting = slices.DeleteFunc(waiting, try)
 				}
-				got := end(state, bookings)
+				got := providertest.Ending(state, bookings)
 				if len(waiting) > 0 || state.Status != h.status || !slices.Equal(lines(got), h.money) {
 					t.Fatalf("order %v waits for %v and ends as %s\nwant %s %q", order, waiting, got, h.status, h.money)
 				}
@@ -252,7 +215,7 @@ func TestPagPolarEventsInAnyOrderEndAlike(t *testing.T) {
 			}
 			slices.Sort(h.money)
 			rng := rand.New(rand.NewPCG(11, 13))
-			sequences(len(claims), func(order []int) {
+			providertest.Sequences(len(claims), func(order []int) {
 				state := payment.Payment{Provider: "pagpolar", GatewayID: "sale-1"}
 				var bookings []payment.Booking
 				clock, truth := time.Unix(1768480000, 0), 0
@@ -279,7 +242,7 @@ func TestPagPolarEventsInAnyOrderEndAlike(t *testing.T) {
 					waiting = append(waiting, i)
 					waiting = slices.DeleteFunc(waiting, try)
 				}
-				got := end(state, bookings)
+				got := providertest.Ending(state, bookings)
 				if len(waiting) > 0 || state.Status != h.status || !slices.Equal(lines(got), h.money) {
 					t.Fatalf("order %v waits for %v and ends as %s\nwant %s %q", order, waiting, got, h.status, h.money)
 				}

@@ -211,23 +211,11 @@ func (r *reader) auth() http.Header {
 	if text == "" {
 		return nil
 	}
-	name, template, ok := strings.Cut(text, ":")
-	template = strings.TrimSpace(template)
-	if !ok || !isToken(name) || strings.Count(template, "{key}") != 1 || strings.ContainsFunc(template, unicode.IsControl) {
-		r.fault("API_AUTH", `is not a header with {key} in it, like "Authorization: Bearer {key}"`)
-		return nil
+	header, err := provider.KeyHeader(text, r.src.APIKey)
+	if err != nil {
+		r.fault("API_AUTH", "%v", err)
 	}
-	// The name is sent as it is written here.
-	return http.Header{name: {strings.Replace(template, "{key}", r.src.APIKey.Reveal(), 1)}}
-}
-
-func isToken(name string) bool {
-	for _, c := range name {
-		if c > 0x7e || !(unicode.IsLetter(c) || unicode.IsDigit(c) || strings.ContainsRune("!#$%&'*+-.^_`|~", c)) {
-			return false
-		}
-	}
-	return name != ""
+	return header
 }
 
 // checkTogether refuses what each setting allows by itself.

@@ -24,34 +24,6 @@ type history struct {
 	answer http.HandlerFunc
 }
 
-// sequences gives every order of n things and, for each, one with repetitions
-// strewn in.
-func sequences(n int, visit func([]int)) {
-	rng := rand.New(rand.NewPCG(7, uint64(n)))
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	var rec func(k int)
-	rec = func(k int) {
-		if k < n {
-			for i := k; i < n; i++ {
-				order[k], order[i] = order[i], order[k]
-				rec(k + 1)
-				order[k], order[i] = order[i], order[k]
-			}
-			return
-		}
-		visit(slices.Clone(order))
-		strewn := slices.Clone(order)
-		for range n + rng.IntN(2*n) {
-			strewn = slices.Insert(strewn, rng.IntN(len(strewn)+1), order[rng.IntN(n)])
-		}
-		visit(strewn)
-	}
-	rec(0)
-}
-
 func told(eventType, at, more string) string {
 	return `{"type":"payment.` + eventType + `","timestamp":"` + at + `","data":{"payment_id":"pay_0001","currency":"BRL"` + more + `}}`
 }
@@ -161,7 +133,7 @@ func TestEventsInAnyOrderEndAlikeWithoutLookups(t *testing.T) {
 				claims[i] = claimOf(t, p, src, body)
 			}
 			slices.Sort(h.money)
-			sequences(len(claims), func(order []int) {
+			providertest.Sequences(len(claims), func(order []int) {
 				b := books{state: payment.Payment{Provider: "standardwebhooks", GatewayID: "pay_0001"}}
 				var waiting []int
 				try := func(i int) bool { return b.take(payment.Apply(b.state, claims[i])) }
@@ -203,7 +175,7 @@ func TestAnyLossFollowedByALookupEndsInTheTruth(t *testing.T) {
 			}
 			want := balance(h.money)
 			rng := rand.New(rand.NewPCG(3, 5))
-			sequences(len(claims), func(order []int) {
+			providertest.Sequences(len(claims), func(order []int) {
 				kept := slices.DeleteFunc(slices.Clone(order), func(int) bool { return rng.IntN(2) == 0 })
 				b := books{state: payment.Payment{Provider: "standardwebhooks", GatewayID: "pay_0001"}}
 				for _, i := range kept {

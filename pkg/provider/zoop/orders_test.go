@@ -69,7 +69,7 @@ func TestTrustedEventsInAnyOrderEndAlike(t *testing.T) {
 			for _, n := range s.notices() {
 				claims = append(claims, claimOf(t, p, src, n.body, n.at.AddDate(1, 0, 0)))
 			}
-			sequences(len(claims), func(order []int) {
+			providertest.Sequences(len(claims), func(order []int) {
 				b := newBooks()
 				try := func(i int) bool {
 					r := payment.Apply(b.state, claims[i])
@@ -91,44 +91,6 @@ func TestTrustedEventsInAnyOrderEndAlike(t *testing.T) {
 			})
 		})
 	}
-}
-
-// sequences gives every order of n things and, for each, one with repetitions
-// strewn in. Of more than six things it gives some thousand orders.
-func sequences(n int, visit func([]int)) {
-	rng := rand.New(rand.NewPCG(7, uint64(n)))
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	both := func() {
-		visit(slices.Clone(order))
-		strewn := slices.Clone(order)
-		for range n + rng.IntN(2*n) {
-			strewn = slices.Insert(strewn, rng.IntN(len(strewn)+1), order[rng.IntN(n)])
-		}
-		visit(strewn)
-	}
-	if n > 6 {
-		for range 2000 {
-			rng.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
-			both()
-		}
-		return
-	}
-	var rec func(k int)
-	rec = func(k int) {
-		if k == n {
-			both()
-			return
-		}
-		for i := k; i < n; i++ {
-			order[k], order[i] = order[i], order[k]
-			rec(k + 1)
-			order[k], order[i] = order[i], order[k]
-		}
-	}
-	rec(0)
 }
 
 // world is Zoop and the processor with a common clock: transactions move on
