@@ -82,11 +82,18 @@ func (w *testWorld) take(g *gateway, body []byte) {
 // final waits until nothing about a payment is unfinished.
 func (w *testWorld) final(g *gateway, id string) {
 	w.t.Helper()
-	eventually(w.t, 20*time.Second, "everything about "+id+" is final", func() bool {
+	settled := func() bool {
 		return queryOne[bool](w.t, w.db, `
 SELECT EXISTS (SELECT FROM events WHERE provider = $1 AND payment_ref = $2)
    AND NOT EXISTS (SELECT FROM event_work w JOIN events e ON e.id = w.event_id WHERE e.provider = $1 AND e.payment_ref = $2)`, g.name, id)
-	})
+	}
+	for deadline := time.Now().Add(20 * time.Second); !settled(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within 20s: everything about %s is final; unfinished: %s", id, queryOne[string](w.t, w.db, `
+SELECT COALESCE(string_agg(format('%s %s (%s), turn %s, %s attempts, %s parks, next in %s', e.type, w.state, COALESCE(w.reason, w.last_error), w.turn, w.attempts, w.parks, w.next_at - now()), '; '), 'none')
+FROM event_work w JOIN events e ON e.id = w.event_id WHERE e.provider = $1 AND e.payment_ref = $2`, g.name, id))
+		}
+	}
 }
 
 // hurry makes what is parked due now, as time would.

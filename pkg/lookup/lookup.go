@@ -73,6 +73,9 @@ type Asker struct {
 type gate struct {
 	slots   chan struct{} // half of all, so that one sick gateway leaves room for the others
 	limiter *rate.Limiter
+	// events is the part of the rate that questions about events may take:
+	// strangers may be able to post those, and payments must not wait for them.
+	events  *rate.Limiter
 	breaker *gobreaker.CircuitBreaker[any]
 
 	mu          sync.Mutex
@@ -124,7 +127,8 @@ func (a *Asker) gate(src provider.Source, traits provider.Traits) *gate {
 	if src.LookupRate > 0 {
 		perSecond, burst = src.LookupRate, max(burst, int(src.LookupRate))
 	}
-	g := &gate{slots: make(chan struct{}, max(1, a.cfg.Concurrency/2)), limiter: rate.NewLimiter(rate.Limit(perSecond), max(burst, 1))}
+	g := &gate{slots: make(chan struct{}, max(1, a.cfg.Concurrency/2)), limiter: rate.NewLimiter(rate.Limit(perSecond), max(burst, 1)),
+		events: rate.NewLimiter(rate.Limit(perSecond/2), max(burst/2, 1))}
 	g.breaker = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		Name:         src.Name(),
 		Timeout:      a.cfg.Open,
@@ -145,7 +149,7 @@ func passing(err error) bool {
 // Ask looks one payment up. Errors are those of provider.Provider's Lookup,
 // and *WaitError.
 func (a *Asker) Ask(ctx context.Context, src provider.Source, p provider.Provider, ref string) (payment.Claim, error) {
-	return ask(ctx, a, src, p, func(ctx context.Context, client *http.Client) (payment.Claim, error) {
+	return ask(ctx, a, src, p, false, func(ctx context.Context, client *http.Client) (payment.Claim, error) {
 		return p.Lookup(ctx, client, ref)
 	})
 }
@@ -153,13 +157,13 @@ func (a *Asker) Ask(ctx context.Context, src provider.Source, p provider.Provide
 // Resolve asks what an event is about that names no payment. Errors are those
 // of Ask.
 func (a *Asker) Resolve(ctx context.Context, src provider.Source, p provider.Provider, r provider.Resolver, e *event.Event) ([]payment.Claim, error) {
-	return ask(ctx, a, src, p, func(ctx context.Context, client *http.Client) ([]payment.Claim, error) {
+	return ask(ctx, a, src, p, true, func(ctx context.Context, client *http.Client) ([]payment.Claim, error) {
 		return r.Resolve(ctx, client, e)
 	})
 }
 
 // ask puts one question within all bounds.
-func ask[T any](ctx context.Context, a *Asker, src provider.Source, p provider.Provider, question func(context.Context, *http.Client) (T, error)) (answer T, err error) {
+func ask[T any](ctx context.Context, a *Asker, src provider.Source, p provider.Provider, aboutEvent bool, question func(context.Context, *http.Client) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Timeout)
 	defer cancel()
 	g := a.gate(src, p.Traits())
@@ -168,8 +172,14 @@ func ask[T any](ctx context.Context, a *Asker, src provider.Source, p provider.P
 	}
 	// Whoever waits for one gateway holds nothing that another one needs: the
 	// rate first, then the gateway's own slot, and the common one last.
-	if err := g.limiter.Wait(ctx); err != nil {
-		return answer, &WaitError{Why: "its rate limit", For: a.cfg.Timeout}
+	limiters := []*rate.Limiter{g.limiter}
+	if aboutEvent {
+		limiters = []*rate.Limiter{g.events, g.limiter}
+	}
+	for _, l := range limiters {
+		if err := l.Wait(ctx); err != nil {
+			return answer, &WaitError{Why: "its rate limit", For: a.cfg.Timeout}
+		}
 	}
 	for _, slots := range []chan struct{}{g.slots, a.slots} {
 		select {

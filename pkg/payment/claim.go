@@ -56,7 +56,10 @@ type Fact struct {
 	Refund  RefundState
 	Dispute DisputeState
 	ByID    bool
-	At      time.Time // zero: the claim's At
+	// OneSum: the ID names a sum that went back, and the gateway may call it
+	// a refund here and the loss of a dispute there. It is booked once.
+	OneSum bool
+	At     time.Time // zero: the claim's At
 
 	until   time.Time // as in Claim; At when zero
 	unnamed bool      // a dispute known by a status only

@@ -35,6 +35,10 @@ func (m *machine) dispute(f Fact) Need {
 	if !f.Dispute.withdraws() {
 		return m.inquire(held, f)
 	}
+	if r := m.findRefund(f.ID); f.OneSum && r != nil && r.Booked {
+		m.stale, m.disagrees = true, true // the same sum by another name
+		return ""
+	}
 	if held == nil || !held.State.withdraws() {
 		return m.openDispute(held, f)
 	}

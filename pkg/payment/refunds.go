@@ -43,6 +43,10 @@ func (m *machine) refund(f Fact) Need {
 			return need
 		}
 	}
+	if d := m.findDispute(f.ID); f.OneSum && d != nil && d.Booked {
+		m.stale, m.disagrees = true, true // the same sum by another name
+		return ""
+	}
 	if held == nil {
 		held = m.addRefund(Refund{ID: f.ID, Amount: f.Amount.Value, State: RefundPending, At: f.until})
 	}

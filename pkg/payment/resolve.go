@@ -142,8 +142,8 @@ func bell(ev Claim) Claim {
 func unanswered(held *Payment, ev, seen *Claim, pol Policy) []Fact {
 	left := make([]Fact, 0, len(ev.Facts))
 	for _, f := range ev.Facts {
-		if !(f.Kind == FactDispute && disputeAnswered(held, &f, seen) ||
-			f.Kind == FactRefund && !pol.TrustBody && refundAnswered(&f, seen)) {
+		if !(f.Kind == FactDispute && (disputeAnswered(held, &f, seen) || !pol.TrustBody && renamed(&f, seen)) ||
+			f.Kind == FactRefund && !pol.TrustBody && (refundAnswered(&f, seen) || renamed(&f, seen))) {
 			left = append(left, f)
 		}
 	}
@@ -153,6 +153,17 @@ func unanswered(held *Payment, ev, seen *Claim, pol Policy) []Fact {
 func refundAnswered(f *Fact, seen *Claim) bool {
 	for _, s := range seen.Facts {
 		if s.Kind == FactRefund && s.ID == f.ID && refundRank(s.Refund) >= refundRank(f.Refund) {
+			return true
+		}
+	}
+	return false
+}
+
+// renamed says whether the snapshot knows what a refund or a dispute gave back
+// under the same id as the other of the two.
+func renamed(f *Fact, seen *Claim) bool {
+	for _, s := range seen.Facts {
+		if f.OneSum && s.ID == f.ID && (s.Kind == FactRefund || s.Kind == FactDispute) && s.Kind != f.Kind {
 			return true
 		}
 	}

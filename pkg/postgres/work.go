@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/umavez/umavez/pkg/settlement"
 )
 
 // ClaimDue takes events whose time has come and which no message will bring:
@@ -44,39 +46,39 @@ RETURNING w.event_id`
 
 // Fail counts one failure of an event, in a transaction of its own because the
 // one that failed was rolled back. It waits backoff before the next try; at
-// maxAttempts the event is dead. Nothing happens when the event was settled
-// meanwhile. It reports whether the event is dead now.
-func (db *DB) Fail(ctx context.Context, eventID int64, lastError string, backoff time.Duration, maxAttempts int) (dead bool, err error) {
+// maxAttempts the event is dead. Nothing happens when the event was settled, or
+// told again, meanwhile. It reports whether the event is dead now.
+func (db *DB) Fail(ctx context.Context, event settlement.Handle, lastError string, backoff time.Duration, maxAttempts int) (dead bool, err error) {
 	const bury = `
 WITH gone AS (
-  DELETE FROM event_work WHERE event_id = $1 AND attempts >= $3 RETURNING event_id, turn, attempts
+  DELETE FROM event_work WHERE event_id = $1 AND turn = $4 AND attempts >= $3 RETURNING event_id, turn, attempts
 )
 INSERT INTO event_results (event_id, turn, status, reason, attempts)
 SELECT event_id, turn, 'dead', $2, attempts FROM gone
 RETURNING true`
 	rows, err := db.Pool.Query(ctx, `
 UPDATE event_work SET attempts = attempts + 1, last_error = $2, next_at = now() + $3
-WHERE event_id = $1
-RETURNING attempts`, eventID, clip(lastError), backoff)
+WHERE event_id = $1 AND turn = $4
+RETURNING attempts`, event.EventID, clip(lastError), backoff, event.Turn)
 	if err != nil {
-		return false, fmt.Errorf("count failure of event %d: %w", eventID, classify(err))
+		return false, fmt.Errorf("count failure of event %d: %w", event.EventID, classify(err))
 	}
 	attempts := 0
 	for rows.Next() {
 		if err := rows.Scan(&attempts); err != nil {
 			rows.Close()
-			return false, fmt.Errorf("count failure of event %d: %w", eventID, classify(err))
+			return false, fmt.Errorf("count failure of event %d: %w", event.EventID, classify(err))
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return false, fmt.Errorf("count failure of event %d: %w", eventID, classify(err))
+		return false, fmt.Errorf("count failure of event %d: %w", event.EventID, classify(err))
 	}
 	if attempts < maxAttempts {
 		return false, nil
 	}
-	tag, err := db.Pool.Exec(ctx, bury, eventID, clip("gave up after repeated failures: "+lastError), maxAttempts)
+	tag, err := db.Pool.Exec(ctx, bury, event.EventID, clip("gave up after repeated failures: "+lastError), maxAttempts, event.Turn)
 	if err != nil {
-		return false, fmt.Errorf("bury event %d: %w", eventID, classify(err))
+		return false, fmt.Errorf("bury event %d: %w", event.EventID, classify(err))
 	}
 	return tag.RowsAffected() > 0, nil
 }

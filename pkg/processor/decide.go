@@ -214,6 +214,11 @@ func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, 
 	if it.work.Event.Type == event.TypeReconcile && !asked {
 		return payment.Result{}, it.parked("lookup_not_possible: this source has no lookup", time.Hour)
 	}
+	if it.joined[ref] && !current.Captured.Known {
+		// The one attempt that we know of may be another than the one that was
+		// paid: which it was is for the attempt's own event, or a lookup.
+		c.Captured = payment.Minor{}
+	}
 	policy := it.policy
 	policy.Owner = owner
 	policy.Settle = it.contradictedFor() >= p.cfg.AgreeLimit

@@ -36,6 +36,9 @@ type item struct {
 	// answered: the claims are what the gateway answered when it was asked
 	// about this very event, so no lookup can know better.
 	answered bool
+	// joined are the payments that were found by a reference, which names an
+	// order and not an attempt to pay it.
+	joined map[settlement.Ref]bool
 
 	// verdict is set when the event needs no decision under a lock, or could
 	// not be prepared for one.
@@ -113,6 +116,9 @@ func (p *Processor) read(it *item) {
 	switch {
 	case e.Own():
 		it.policy.TrustBody = true // it is our own
+		it.claims = []payment.Claim{{GatewayID: e.PaymentRef, Reason: e.Type}}
+	case e.Body == nil && e.PaymentRef != "" && it.mode == provider.LookupAlways:
+		// What it said is gone; what has become of its payment can be asked.
 		it.claims = []payment.Claim{{GatewayID: e.PaymentRef, Reason: e.Type}}
 	case e.Body == nil:
 		it.settle(event.StatusQuarantined, "body_gone: dropped by retention before it was processed")

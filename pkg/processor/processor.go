@@ -42,7 +42,7 @@ type Store interface {
 	// reference, a few at most.
 	Referenced(ctx context.Context, providerName, account, reference string) ([]string, error)
 	Settle(ctx context.Context, events []settlement.Handle, refs []settlement.Ref, decide settlement.Decide) (settlement.Decision, error)
-	Fail(ctx context.Context, id int64, lastError string, backoff time.Duration, maxAttempts int) (dead bool, err error)
+	Fail(ctx context.Context, event settlement.Handle, lastError string, backoff time.Duration, maxAttempts int) (dead bool, err error)
 	ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]int64, error)
 }
 
@@ -285,7 +285,7 @@ func (p *Processor) fail(ctx context.Context, it *item, cause error, results map
 	defer cancel()
 	e := &it.work.Event
 	backoff := failBackoff(it.work.Attempts)
-	dead, err := p.store.Fail(ctx, e.ID, cause.Error(), backoff, p.cfg.MaxAttempts)
+	dead, err := p.store.Fail(ctx, it.work.Handle(), cause.Error(), backoff, p.cfg.MaxAttempts)
 	if err != nil {
 		p.log.Warn("failure.not_counted", zap.Int64("event_id", e.ID), zap.Error(err))
 		results[e.ID] = Again

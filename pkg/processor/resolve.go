@@ -94,6 +94,10 @@ func (p *Processor) join(ctx context.Context, it *item) error {
 			return nil
 		}
 		c.GatewayID = ids[0]
+		if it.joined == nil {
+			it.joined = map[settlement.Ref]bool{}
+		}
+		it.joined[it.refOf(*c)] = true
 	}
 	it.ref = it.refOf(it.claims[0])
 	return nil

@@ -19,6 +19,7 @@ import (
 	"github.com/umavez/umavez/pkg/payment"
 	"github.com/umavez/umavez/pkg/postgres/postgrestest"
 	"github.com/umavez/umavez/pkg/provider"
+	"github.com/umavez/umavez/pkg/settlement"
 	"github.com/umavez/umavez/pkg/sweep"
 )
 
@@ -261,9 +262,10 @@ func (s *storm) disturb(ctx context.Context, stop <-chan struct{}) {
 		case <-time.After(rand.N(20 * time.Millisecond)):
 		}
 		var id int64
+		var turn int32
 		_, err := s.db.Pool.Exec(ctx, `UPDATE event_work SET next_at = now() WHERE state = 'parked' AND random() < 0.5`)
-		if err == nil && s.db.Pool.QueryRow(ctx, `SELECT event_id FROM event_work ORDER BY random() LIMIT 1`).Scan(&id) == nil {
-			_, err = s.db.Fail(ctx, id, "disturbed by the test", 0, 3)
+		if err == nil && s.db.Pool.QueryRow(ctx, `SELECT event_id, turn FROM event_work ORDER BY random() LIMIT 1`).Scan(&id, &turn) == nil {
+			_, err = s.db.Fail(ctx, settlement.Handle{EventID: id, Turn: turn}, "disturbed by the test", 0, 3)
 		}
 		if err == nil && rand.N(10) == 0 {
 			_, err = s.db.Pool.Exec(ctx, `UPDATE event_work SET since = now() - interval '80 hours' WHERE event_id = $1`, id)

@@ -8,6 +8,7 @@ import (
 	"github.com/umavez/umavez/pkg/event"
 	"github.com/umavez/umavez/pkg/payment"
 	"github.com/umavez/umavez/pkg/provider"
+	"github.com/umavez/umavez/pkg/settlement"
 )
 
 // tell stores an event of a gateway whose repeats may mean something new.
@@ -115,5 +116,22 @@ func TestARepeatThatArrivesDuringTheTransactionPutsTheEventBackToWork(t *testing
 	w.process(id)
 	w.wantEvent(id, event.StatusProcessed, event.OutcomeApplied)
 	w.wantStatus("pay_1", payment.StatusPartiallyRefunded)
+	w.verify()
+}
+
+// What an old turn of an event ran into says nothing of the new one.
+func TestAFailureOfAnEventThatWasToldAgainCountsNoAttempt(t *testing.T) {
+	t.Parallel()
+	w := newTellingWorld(t)
+	w.gateway.says(paid("pay_1"))
+	id := w.tell("refund/pay_1", "pay_1")
+	w.tell("refund/pay_1", "pay_1")
+	for range w.cfg.MaxAttempts + 1 {
+		if dead, err := w.db.Fail(t.Context(), settlement.Handle{EventID: id, Turn: 1}, "of the old turn", time.Hour, w.cfg.MaxAttempts); dead || err != nil {
+			t.Fatalf("dead %v, %v", dead, err)
+		}
+	}
+	w.due()
+	w.wantEvent(id, event.StatusProcessed, event.OutcomeApplied)
 	w.verify()
 }

@@ -22,7 +22,7 @@ func TestAnEventThatWasRevivedSinceItWasLoadedIsNotSettledByTheOldTurn(t *testin
 		t.Fatal(err)
 	}
 	for range w.cfg.MaxAttempts { // meanwhile it dies elsewhere, and is resent
-		if _, err := w.db.Fail(t.Context(), id, "test", 0, w.cfg.MaxAttempts); err != nil {
+		if _, err := w.db.Fail(t.Context(), settlement.Handle{EventID: id, Turn: 1}, "test", 0, w.cfg.MaxAttempts); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestAnEventIsResentWhileItIsForgotten(t *testing.T) {
 	}
 	id := stored[0].ID
 	for range 3 {
-		if _, err := w.db.Fail(t.Context(), id, "test", time.Second, 3); err != nil {
+		if _, err := w.db.Fail(t.Context(), settlement.Handle{EventID: id, Turn: 1}, "test", time.Second, 3); err != nil {
 			t.Fatal(err)
 		}
 	}

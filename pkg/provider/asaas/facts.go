@@ -158,12 +158,13 @@ func (p *Provider) unnamedRefund(value payment.Minor) payment.Fact {
 // returned reads "refunded", in which both a refund of all that was left and
 // a lost chargeback end. The list of refunds is the stronger witness: where
 // it accounts for the whole amount, it says all. Otherwise the rest went by
-// the chargeback, if there is one, or by a refund that is not listed.
+// the chargeback, if there is one that was not won, or by a refund that is not
+// listed.
 func returned(claim payment.Claim, c *charge, done int64) (payment.Fact, error) {
 	switch {
 	case done >= claim.Captured.Value:
 		return payment.Fact{}, nil
-	case c.Chargeback != nil:
+	case c.Chargeback != nil && c.Chargeback.Status != "REVERSED":
 		return dispute(claim.GatewayID, c, payment.DisputeLost)
 	}
 	return payment.Fact{Kind: payment.FactStatus, Status: payment.StatusRefunded}, nil

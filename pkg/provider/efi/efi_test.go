@@ -133,11 +133,11 @@ var (
 )
 
 func refundFact(id string, cents int64, state payment.RefundState) payment.Fact {
-	return payment.Fact{Kind: payment.FactRefund, ID: pixID + ":" + id, Amount: payment.Of(cents), Refund: state, At: refundedAt}
+	return payment.Fact{Kind: payment.FactRefund, ID: pixID + ":" + id, Amount: payment.Of(cents), Refund: state, OneSum: true, At: refundedAt}
 }
 
 func lostFact(id string, cents int64) payment.Fact {
-	return payment.Fact{Kind: payment.FactDispute, ID: pixID + ":" + id, Amount: payment.Of(cents), Dispute: payment.DisputeLost, At: refundedAt}
+	return payment.Fact{Kind: payment.FactDispute, ID: pixID + ":" + id, Amount: payment.Of(cents), Dispute: payment.DisputeLost, OneSum: true, At: refundedAt}
 }
 
 func lookups() []providertest.Lookup {

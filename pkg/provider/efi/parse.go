@@ -45,10 +45,10 @@ func (p *Provider) Parse(r provider.Request) []provider.Message {
 	}
 	suffix := suffixOf(r)
 	switch {
-	case env.Evento == typeProbe:
-		return probe(r)
 	case !provider.Empty(env.Pix):
 		return p.items(r.Body, env.Pix)
+	case env.Evento == typeProbe:
+		return probe(r)
 	case len(env.Rec) > 0 || suffix == typeRecurrence:
 		return aside(r.Body, typeRecurrence, provider.ReasonInformational)
 	case len(env.Cobr) > 0 || suffix == typeRecurring:
@@ -103,7 +103,10 @@ func (p *Provider) message(body []byte) provider.Message {
 	}
 	m := provider.Message{Type: typeReceived, Body: body, Disposition: provider.Process}
 	if len(it.Devolucoes) > 0 {
-		m.Type = typeRefunded
+		// A repeat is processed again: the API may have known less of a refund
+		// when it was asked about the first, and a payment that is paid
+		// is not asked about by itself.
+		m.Type, m.Reopen = typeRefunded, true
 	}
 	r, err := p.received(it, x)
 	if err != nil {

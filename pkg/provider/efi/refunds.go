@@ -98,7 +98,7 @@ func (d *devolucao) at() time.Time {
 // not is a dispute that is lost once it is done; before that, and when it does
 // not come about, nothing of it has happened.
 func (d *refund) fact(pixID string) (f payment.Fact, ok bool) {
-	f = payment.Fact{Kind: payment.FactRefund, ID: pixID + ":" + d.id, Amount: payment.Of(d.cents), Refund: d.state, At: d.at}
+	f = payment.Fact{Kind: payment.FactRefund, ID: pixID + ":" + d.id, Amount: payment.Of(d.cents), Refund: d.state, OneSum: true, At: d.at}
 	if !d.unasked {
 		return f, true
 	}

@@ -135,6 +135,11 @@ func (f *figures) suffice(s stage) error {
 // said only while the money stands: after a protest, it means that it was won.
 func (f *figures) facts(s standing, id string) (facts []payment.Fact) {
 	back := f.refunded.Value > 0
+	if back && s.stage != stagePaid && s.stage != stagePartPaid && f.paid.Value > 0 && f.refunded.Value >= f.paid.Value {
+		// All of it is gone, and the word says how: what a protest has taken
+		// may be counted in the figure, and has not gone twice.
+		back = false
+	}
 	switch {
 	case s.stage == stageRefunded && back: // the figure says it
 	default:

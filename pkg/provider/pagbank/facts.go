@@ -40,6 +40,9 @@ func (p *Provider) Facts(e *event.Event) ([]payment.Claim, error) {
 	if n, ok := readNotification(e.Body); ok {
 		return nil, p.unresolved(n)
 	}
+	if e.Secret == labelUnsigned {
+		return nil, errors.New("nothing has authenticated this body, and it is no notification code")
+	}
 	if e.HeaderValue(TokenHeader) == "" && e.HeaderValue(RecurringHeader) != "" {
 		return nil, errors.New(reasonRecurring) // nobody knows who wrote this body
 	}
