@@ -21,14 +21,18 @@ import (
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gatewaysim",
-		Short: "Plays the gateways Stripe, Asaas and PagPolar, and knows the truth",
-		Long: `gatewaysim plays the gateways Stripe, Asaas and PagPolar against a umavez on
+		Short: "Plays the payment gateways, and knows the truth",
+		Long: `gatewaysim plays the payment gateways that umavez knows against a umavez on
 this machine. A seed determines the payments, their histories, the bodies and
-the order of the webhooks; the lookup API tells the same story.
+the order of the webhooks; the lookup API tells the same story. The commands
+play the same payments where --seed, --payments and --gateways are the same, as
+their defaults are.
 
 Credentials are made from the seed. Where <SOURCE>_WEBHOOK_SECRETS and
 <SOURCE>_API_KEY are set in the environment, as umavez itself reads them,
-those are used instead.
+those are used instead. Other settings are not read: Pagar.me's webhooks,
+PagBank's notification codes, and where Iugu and Efí put their secret, are
+always those of "gatewaysim settings".
 
 Exit codes: 0 all is well; 1 it ran, and the target did not behave; 2 it could
 not run.`,
@@ -44,6 +48,10 @@ not run.`,
 	root.AddCommand(newServe(), newSettings(), newStorm(), newPrint(), newSend())
 	return root
 }
+
+// defaultPayments is the same for all commands: serve answers for what print
+// and send take from the simulation, and another number gives other payments.
+const defaultPayments = 1000
 
 // simFlags are the flags that describe a simulation.
 type simFlags struct {
@@ -150,7 +158,9 @@ func fromEnvironment(source string) gatewaysim.Credentials {
 	prefix := strings.ToUpper(strings.NewReplacer("/", "_", "-", "_").Replace(strings.TrimSuffix(source, "/default"))) + "_"
 	c := gatewaysim.Credentials{APIKey: strings.TrimSpace(os.Getenv(prefix + "API_KEY"))}
 	for secret := range strings.SplitSeq(os.Getenv(prefix+"WEBHOOK_SECRETS"), ",") {
-		if secret = strings.TrimSpace(secret); secret != "" {
+		// With a public key nothing can be signed; that of the settings is made
+		// from the seed, and so is its other half.
+		if secret = strings.TrimSpace(secret); secret != "" && !strings.HasPrefix(secret, "whpk_") {
 			c.WebhookSecrets = append(c.WebhookSecrets, secret)
 		}
 	}

@@ -1,6 +1,6 @@
-// Command gatewaysim plays the payment gateways Stripe, Asaas and PagPolar
-// against a umavez on this machine: signed webhooks, repeated, shuffled,
-// forged and lost, and the lookup APIs that go with them.
+// Command gatewaysim plays the payment gateways against a umavez on this
+// machine: signed webhooks, repeated, shuffled, forged and lost, and the
+// lookup APIs that go with them.
 package main
 
 import (

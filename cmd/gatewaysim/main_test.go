@@ -229,3 +229,51 @@ func TestHelpShowsExamples(t *testing.T) {
 		}
 	}
 }
+
+// serve answers for what the other commands send: the payments of two
+// simulations that differ in their number are others.
+func TestEveryCommandPlaysTheSamePaymentsUnlessToldOtherwise(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range newRoot().Commands() {
+		flag := cmd.Flags().Lookup("payments")
+		if flag == nil || cmd.Name() == "settings" { // settings do not depend on the payments
+			continue
+		}
+		if flag.DefValue != "1000" {
+			t.Errorf("%s plays %s payments", cmd.Name(), flag.DefValue)
+		}
+	}
+}
+
+// A shell that has read sim.env for umavez knows public keys only: nothing can
+// be signed with those.
+func TestPublicKeysOfTheEnvironmentAreNotSignedWith(t *testing.T) {
+	t.Setenv("STANDARDWEBHOOKS_ED25519_WEBHOOK_SECRETS", "whpk_kQvASM5qRa8NynNsX3LteT1Yz27rEPd1Zx7wSudHkL8=")
+	t.Setenv("STANDARDWEBHOOKS_MAPPED_WEBHOOK_SECRETS", "whsec_4I11kXIdf1ebY+DoAST4cecRbKyt+VHt,whpk_LdCbfN09y4eIV9DYtRJReb4aWHb98Mk7aL5eVBV0Ldw=")
+	if c := fromEnvironment("standardwebhooks/ed25519"); len(c.WebhookSecrets) != 0 {
+		t.Error("a public key is taken for a secret")
+	}
+	if c := fromEnvironment("standardwebhooks/mapped"); len(c.WebhookSecrets) != 1 || !strings.HasPrefix(c.WebhookSecrets[0], "whsec_") {
+		t.Errorf("%d secrets", len(c.WebhookSecrets))
+	}
+}
+
+func TestPrintTakesAnAccountAsSendDoes(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := command(t, "print", "--provider", "standardwebhooks/mapped", "--count", "3", "-o", "json")
+	if code != exitOK || strings.Count(stdout, `"account": "mapped"`) != 3 {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+// A notification code means nothing by itself: an invented one could not be
+// asked for.
+func TestACodeOfPagBankThatIsSentIsOneOfTheSimulation(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, always(200))
+	code, _, stderr := command(t, "send", "--target", tg.URL, "--provider", "pagbank", "--event", "transaction.4")
+	_, printed, _ := command(t, "print", "--provider", "pagbank", "--event", "transaction.4", "--count", "1000", "-o", "json")
+	if code != exitOK || len(tg.bodies) != 1 || !strings.Contains(printed, strings.SplitN(tg.bodies[0], "&", 2)[0]) {
+		t.Errorf("exit code %d, %s\n%v", code, stderr, tg.bodies)
+	}
+}

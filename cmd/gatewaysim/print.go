@@ -49,7 +49,7 @@ Stripe signature is good for five minutes.`,
 			all := sim.Deliveries()
 			for i := range all {
 				d := &all[i]
-				if len(shown) >= count || d.Kind == gatewaysim.DeliveryLost || provider != "" && d.Gateway != provider || eventType != "" && d.EventType != eventType {
+				if len(shown) >= count || d.Kind == gatewaysim.DeliveryLost || provider != "" && d.Gateway != provider && d.Path != "/webhooks/"+provider || eventType != "" && d.EventType != eventType {
 					continue
 				}
 				sent := d.Request(time.Now(), 0)
@@ -67,10 +67,10 @@ Stripe signature is good for five minutes.`,
 			return nil
 		},
 	}
-	f.register(cmd, 200)
+	f.register(cmd, defaultPayments)
 	f.registerShares(cmd)
 	cmd.Flags().IntVarP(&count, "count", "n", 5, "how many")
-	cmd.Flags().StringVar(&provider, "provider", "", "of this gateway only")
+	cmd.Flags().StringVar(&provider, "provider", "", "of this gateway only, or gateway/account")
 	cmd.Flags().StringVar(&eventType, "event", "", "of this event type only")
 	cmd.Flags().StringVar(&target, "target", "http://127.0.0.1:8080", "address in the command lines")
 	return cmd

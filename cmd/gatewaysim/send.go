@@ -39,10 +39,17 @@ func newSend() *cobra.Command {
 		Short: "Sends one webhook, made by hand and correctly signed",
 		Long: `send takes an event of the simulation as a model, gives it an id of its own,
 changes what --set says, signs it and sends it. A type that the simulation
-does not know gets the body of another one of the same gateway.
+does not know gets the body of another one of the same gateway. A notification
+code of PagBank keeps its id.
 
-A value of --set is JSON when it can be read as such, else a text. A path is
-made of names and list positions joined by dots.`,
+umavez asks the gateway about the payment: run "gatewaysim serve" beside it,
+which tells of the simulation's payments as they are at the end, whatever --set
+says. To see a body believed, or a payment of your own invention, set
+<SOURCE>_LOOKUP=never for a gateway that authenticates its bodies.
+
+A value of --set is JSON when it can be read as such, else a text: a gateway
+that writes amounts as texts wants quotes, --set 'pix.0.valor="12.34"'. A path
+is made of names and list positions joined by dots.`,
 		Example: `  gatewaysim send --provider stripe --event payment_intent.succeeded
   gatewaysim send --provider asaas --event PAYMENT_RECEIVED --set payment.id=pay_1 --set payment.value=8.20
   gatewaysim send --provider stripe/loja2 --event charge.refunded --set data.object.amount_refunded=100`,
@@ -51,7 +58,7 @@ made of names and list positions joined by dots.`,
 			return s.execute(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	s.simFlags.register(cmd, 400)
+	s.simFlags.register(cmd, defaultPayments)
 	s.targetFlags.register(cmd)
 	cmd.Flags().StringVar(&s.source, "provider", "", "gateway, or gateway/account (required)")
 	cmd.Flags().StringVar(&s.eventType, "event", "", "event type (required)")

@@ -45,7 +45,7 @@ of their histories, until it is interrupted. It prints umavez' settings first.`,
 			return api.wait(cmd.Context())
 		},
 	}
-	f.register(cmd, 200)
+	f.register(cmd, defaultPayments)
 	f.registerAPI(cmd)
 	cmd.Flags().StringVar(&addr, "addr", defaultAPI, "address to listen on; of this machine only")
 	return cmd

@@ -45,7 +45,7 @@ of "gatewaysim settings" of the same seed and gateways.`,
 			return s.execute(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	s.simFlags.register(cmd, 1000)
+	s.simFlags.register(cmd, defaultPayments)
 	s.registerShares(cmd)
 	s.registerAPI(cmd)
 	s.targetFlags.register(cmd)

@@ -39,7 +39,8 @@ func explainCommand(in io.Reader, out io.Writer) *cobra.Command {
 		Long: `explain reads a webhook's body from FILE or standard input and says which
 gateway it is from, whether its credentials hold and, if not, which text was
 signed instead; its dedupe key, its payment, its facts, and what they would do
-to a payment in a given state. It needs no database and asks no gateway.
+to a payment in a given state. It needs no database and asks no gateway; only
+the keys that Pagar.me publishes are fetched.
 Secrets come from the usual settings. Without --source it tries those of
 SOURCES, else every gateway whose webhook secrets are set.
 
@@ -98,9 +99,20 @@ func (e *explaining) run(args []string, in io.Reader, out io.Writer) error {
 		err = report.Print(out)
 	}
 	if err == nil && !report.Verified {
-		err = fmt.Errorf("not verified: %s", report.Reason)
+		err = fmt.Errorf("not verified: %s%s", report.Reason, e.hint(report.Provider, candidates))
 	}
 	return err
+}
+
+// hint names what is missing of a request whose credentials may be in its
+// address.
+func (e *explaining) hint(name string, candidates []explain.Candidate) string {
+	for _, c := range candidates {
+		if e.address == "" && c.Source.Provider == name && c.Provider.Traits().OwnsPath {
+			return "; this gateway may have its secret in the address: give it with --url"
+		}
+	}
+	return ""
 }
 
 func (e *explaining) stateOf() (s explain.State, err error) {

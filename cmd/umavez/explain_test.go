@@ -85,6 +85,10 @@ func TestExplainSaysWhatAWebhookIsAndWhatItWouldDo(t *testing.T) {
 			t.Errorf("%s: effect %+v, want %s to %s", c.name, e, c.outcome, c.to)
 		}
 	}
+	zoop := []string{"ZOOP_WEBHOOK_SECRETS=" + strings.Repeat("z", 40), "ZOOP_API_KEY=zpk_x", "ZOOP_MARKETPLACE_ID=0123456789abcdef"}
+	if _, code, stderr := explained(t, bin, `{}`, zoop); code != 1 || !strings.Contains(stderr, "--url") {
+		t.Errorf("an address that is missing: code %d, %s", code, stderr)
+	}
 	r, _, _ := explained(t, bin, rewritten, explainSettings, "-H", stripeSignature(explainedStripe), "--at", at)
 	if len(r.Signed) < 2 || r.Signed[0].Secret != "" || !r.Signed[0].Accepted || r.Signed[1].Secret != "1" || r.Signed[1].Accepted {
 		t.Errorf("the text that was signed is not found: %+v", r.Signed)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/umavez/umavez/pkg/ingest"
 	"github.com/umavez/umavez/pkg/postgres"
+	"github.com/umavez/umavez/pkg/provider"
 	"github.com/umavez/umavez/pkg/provider/registry"
 	"github.com/umavez/umavez/pkg/queue"
 )
@@ -39,7 +40,26 @@ func (s *ingestSettings) load(log *zap.Logger) (err error) {
 	read := load(&s.conns.postgres, &s.conns.queue, &s.cfg, &s.publish)
 	fits := s.cfg.ValidateDatabase(s.conns.postgres.StatementTimeout, s.conns.postgres.MaxConns)
 	s.sources, err = loadSources(log)
+	if err == nil {
+		err = s.verifiesClients()
+	}
 	return distinct(read, fits, err)
+}
+
+// verifiesClients refuses a source whose every request would be refused, since
+// nobody here verifies the certificate that its gateway shows.
+func (s *ingestSettings) verifiesClients() error {
+	if s.cfg.TLSClientCAFile != "" || s.cfg.ClientVerifiedHeader != "" {
+		return nil
+	}
+	var faults []error
+	for _, e := range s.sources.Entries() {
+		if v, ok := provider.As[provider.ClientVerifier](e.Provider); ok && v.NeedsClientVerified() {
+			faults = append(faults, fmt.Errorf("source %s accepts only senders with a verified client certificate, and nothing verifies one: "+
+				"set INGEST_TLS_CLIENT_CA_FILE, or INGEST_CLIENT_VERIFIED_HEADER with INGEST_TRUSTED_PROXIES", e.Source.Name()))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // NewIngest reads the settings, opens what receiving needs and binds the

@@ -12,7 +12,7 @@ import (
 // bodies have amounts that nobody signed, and fees are not told.
 var mercadopagoOrders = func() gateway {
 	g := mercadopagoGateway
-	g.label, g.accounts, g.prefix, g.noFee, g.mute, g.vague, g.forget, g.open = "mercadopago-orders", []string{"pedidos"}, "ORD01", true, false, true, true, nil
+	g.label, g.accounts, g.prefix, g.noFee, g.mute, g.vague, g.forget, g.open = "mercadopago-orders", []string{"pedidos"}, "ORD01", true, false, false, true, nil
 	g.id = func(text string) string { return "ORD01" + strings.ToUpper(text) }
 	g.body = func(e hook) []byte {
 		action := "order." + map[string]string{"created": "action_required", "failed": "failed", "paid": "processed", "again": "processed", "look": "updated", "part": "refunded", "lost": "charged_back", "refunded": "refunded"}[e.kind]

@@ -16,9 +16,10 @@ func TestCase_A23_AnIngestThatCouldBeOpenToAnybodyDoesNotStart(t *testing.T) {
 		env  map[string]string
 		says string
 	}{
-		"no source":          {map[string]string{"SOURCES": ""}, "SOURCES"},
-		"an unknown gateway": {map[string]string{"SOURCES": "stripe,none"}, "none"},
-		"an unknown scheme":  {map[string]string{"SOURCES": "hmac"}, "hmac"},
+		"no source":                         {map[string]string{"SOURCES": ""}, "SOURCES"},
+		"an unknown gateway":                {map[string]string{"SOURCES": "stripe,none"}, "none"},
+		"an unknown scheme":                 {map[string]string{"SOURCES": "hmac"}, "hmac"},
+		"certificates that nobody verifies": {map[string]string{"EFI_AUTH": "mtls"}, "INGEST_TLS_CLIENT_CA_FILE"},
 	}
 	for _, g := range gateways {
 		for _, c := range g.open {

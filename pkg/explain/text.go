@@ -38,12 +38,12 @@ func (r Report) Print(w io.Writer) error {
 			line("", "")
 			line("event", "%d of %d", i+1, len(r.Events))
 		}
-		r.Events[i].print(line)
+		r.Events[i].print(line, !strings.HasPrefix(r.Lookup, "never"))
 	}
 	return t.Flush()
 }
 
-func (e *Event) print(line func(name, format string, args ...any)) {
+func (e *Event) print(line func(name, format string, args ...any), asks bool) {
 	line("dedupe key", "%s", e.DedupeKey)
 	optional := func(name, value string) {
 		if value != "" {
@@ -67,11 +67,11 @@ func (e *Event) print(line func(name, format string, args ...any)) {
 		line("facts", "none: it is informational")
 	}
 	for i := range e.Claims {
-		e.Claims[i].print(line)
+		e.Claims[i].print(line, asks)
 	}
 }
 
-func (c *Claim) print(line func(name, format string, args ...any)) {
+func (c *Claim) print(line func(name, format string, args ...any), asks bool) {
 	said := []string{c.Payment}
 	add := func(name string, v *int64) {
 		if v != nil {
@@ -108,6 +108,10 @@ func (c *Claim) print(line func(name, format string, args ...any)) {
 	case "applied":
 		line("  effect", "%s -> %s", from, e.To)
 	default:
+		if len(c.Facts) == 0 && asks {
+			line("  effect", "%s: nothing by itself; what the gateway answers decides", from)
+			break
+		}
 		line("  effect", "%s: nothing, it is %s", from, e.Outcome)
 	}
 	for _, s := range e.Transitions {

@@ -1,5 +1,5 @@
-// Package gatewaysim plays the payment gateways Stripe, Asaas and PagPolar:
-// it sends their webhooks, answers their lookup APIs, and knows the truth.
+// Package gatewaysim plays the payment gateways: it sends their webhooks,
+// answers their lookup APIs, and knows the truth.
 //
 // A Sim is made from a seed. It invents payments, each with a history of
 // steps; a step has the state of the payment after it and the webhooks that

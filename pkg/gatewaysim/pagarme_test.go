@@ -229,8 +229,10 @@ func TestPagarmeAnswersEachAccountItsOwn(t *testing.T) {
 			claim, err := p.Lookup(context.Background(), r.http, want.ID)
 			if own := want.Account == account; own != (err == nil) {
 				t.Errorf("%s of %s asked by %s: %v", want.ID, want.Account, account, err)
-			} else if own && want.Captured != claim.Captured.Value {
-				t.Errorf("%s: captured %+v, want %d", want.ID, claim.Captured, want.Captured)
+			} else if got := payment.Apply(payment.Payment{GatewayID: want.ID}, claim).Payment.Captured; own && want.Captured != got.Value {
+				// A charge that was refunded whole may show no paid_amount; what it
+				// leads to has the capture all the same.
+				t.Errorf("%s: captured %+v, want %d", want.ID, got, want.Captured)
 			}
 		}
 	}

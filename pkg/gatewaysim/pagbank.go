@@ -97,14 +97,18 @@ func (pagbank) address(c *Credentials) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// retitle: format A has neither type nor id, so its status is all there is.
-func (g pagbank) retitle(typ string, r *rand.Rand) map[string]any {
+// retitle: format A has neither type nor id, so its status is all there is. A
+// code stays what it is: the API knows no invented one.
+func (pagbank) retitle(typ string, _ *rand.Rand) map[string]any {
 	object, status, _ := strings.Cut(typ, ".")
 	switch object {
 	case "order":
+		if status == "created" { // it has no charge yet
+			return map[string]any{}
+		}
 		return map[string]any{"charges.0.status": status}
 	case "transaction":
-		return map[string]any{"notificationCode": g.eventID(r)}
+		return map[string]any{}
 	}
 	return map[string]any{"status": status}
 }

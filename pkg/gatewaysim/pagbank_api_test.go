@@ -133,7 +133,7 @@ func TestPagBanksBodiesCanBeEdited(t *testing.T) {
 			}
 			p, _, _ := w.set.Lookup("pagbank", "")
 			a, b := p.Parse(provider.Request{Body: before})[0], p.Parse(provider.Request{Body: after})[0]
-			if a.DedupeKey == b.DedupeKey || b.Disposition != provider.Process || object != "transaction" && b.Type != to {
+			if (a.DedupeKey == b.DedupeKey) != (object == "transaction") || b.Disposition != provider.Process || object != "transaction" && b.Type != to {
 				t.Errorf("%s became %s: %s", d.EventType, b.Type, after)
 			}
 			tried[object] = true

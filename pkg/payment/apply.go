@@ -85,11 +85,21 @@ func (c *Claim) timed(f Fact) Fact {
 }
 
 func (m *machine) fact(f Fact) Need {
+	if f.Otherwise != "" && !m.takesBack(&f) {
+		if !m.p.Captured.Known {
+			m.p.Details.GoneAt = latest(m.p.Details.GoneAt, f.At)
+		}
+		return m.attempt(Fact{Kind: FactStatus, Status: f.Otherwise, At: f.At, until: f.until})
+	}
 	switch f.Kind {
 	case FactStatus:
 		switch f.Status {
 		case StatusPaid:
-			return m.paid(f.At)
+			m.p.Details.PaidSeen = latest(m.p.Details.PaidSeen, f.until)
+			if need := m.paid(f.At); need != "" {
+				return need
+			}
+			return m.gone()
 		case StatusRefunded:
 			return m.refundedAll(f)
 		case StatusDisputed:
@@ -111,6 +121,26 @@ func (m *machine) fact(f Fact) Need {
 		return m.undo(f)
 	}
 	return NeedLegalMove
+}
+
+// gone gives a capture back that we hear of after the gateway has called the
+// payment refunded or canceled, by one word, later than it was paid.
+func (m *machine) gone() Need {
+	d := &m.p.Details
+	at := d.GoneAt
+	if at.IsZero() || !at.After(latest(m.p.lastPaid(), d.PaidSeen)) {
+		return ""
+	}
+	d.GoneAt = time.Time{}
+	return m.refundedAll(Fact{Kind: FactStatus, Status: StatusRefunded, At: at, until: at})
+}
+
+// takesBack says whether a fact that may also mean "never paid" gives back a
+// capture that we hold. One that is not later than the newest "paid" does not:
+// a charge that is paid after it was canceled is seen as canceled for a while
+// by servers that lag.
+func (m *machine) takesBack(f *Fact) bool {
+	return m.p.Captured.Known && (f.At.IsZero() || f.At.After(latest(m.p.lastPaid(), m.p.Details.PaidSeen)))
 }
 
 // attributes fills what is not money. A field that we hold is never emptied.
@@ -139,10 +169,23 @@ func (m *machine) attributes() Need {
 	if p.Captured.Known && c.Captured.Known && p.Captured.Value != c.Captured.Value {
 		return NeedAmountMatch
 	}
+	if !p.Captured.Known && !c.Captured.Known {
+		c.Captured = c.implied()
+	}
 	if p.Beneficiary == "" && c.Beneficiary != "" {
 		return m.allocate(c.Beneficiary)
 	}
 	return ""
+}
+
+// implied is the capture that a claim knows only from what was given back.
+func (c *Claim) implied() Minor {
+	for _, f := range c.Facts {
+		if f.Kind == FactStatus && f.Status == StatusRefunded && f.Otherwise == "" && f.Amount.Value > 0 {
+			return f.Amount
+		}
+	}
+	return Minor{}
 }
 
 // expect keeps what was asked for: the later word wins, and at equal times

@@ -97,6 +97,7 @@ func TestCase_C5_ALaterEventWithFewerFieldsEmptiesNothing(t *testing.T) {
 	s.tell(t, without(bare, func(c *payment.Claim) { c.Facts = []payment.Fact{status(pending)} }))
 	got := s.p
 	got.Details.PaidLast, held.Details.PaidLast = at(3), at(3)
+	got.Details.PaidSeen, held.Details.PaidSeen = at(3), at(3)
 	got.Details.Attempt, got.StatusAt = held.Details.Attempt, held.StatusAt
 	if diff := cmp.Diff(held, got); diff != "" {
 		t.Errorf("changed (-before +after)\n%s", diff)

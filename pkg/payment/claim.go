@@ -29,7 +29,8 @@ const (
 	// FactStatus: Status is one of pending, authorized, failed, canceled,
 	// expired, paid. "refunded" and "charged_back" or "disputed" may be given
 	// by gateways that name no refund or dispute: they stand for the whole
-	// amount that is left.
+	// amount that is left; the last two for Amount where it is known, and
+	// "refunded" for the capture of Amount where we hold none.
 	FactStatus FactKind = "status"
 	// FactRefund: one refund by its ID, with Amount and Refund state.
 	FactRefund FactKind = "refund"
@@ -59,7 +60,12 @@ type Fact struct {
 	// OneSum: the ID names a sum that went back, and the gateway may call it
 	// a refund here and the loss of a dispute there. It is booked once.
 	OneSum bool
-	At     time.Time // zero: the claim's At
+	// Otherwise is what the status "refunded" says of a payment of which we
+	// hold no capture: gateways have one word for "given back" and "never paid"
+	// (a canceled charge), and where their own evidence is silent only our
+	// record tells which it is. "" says that a capture preceded it.
+	Otherwise Status
+	At        time.Time // zero: the claim's At
 
 	until   time.Time // as in Claim; At when zero
 	unnamed bool      // a dispute known by a status only

@@ -170,7 +170,8 @@ func (m *machine) moveDispute(held *Dispute, f Fact) Need {
 }
 
 // unnamedDispute is "disputed" or "charged back" as a mere status, of gateways
-// that name no dispute: it takes what is left, under the payment's own id.
+// that name no dispute: it takes its amount, or without one what is left, under
+// the payment's own id.
 // Where the gateway has named one after all, the status says nothing new.
 func (m *machine) unnamedDispute(f Fact, state DisputeState) Need {
 	for _, d := range m.p.Details.Disputes {
@@ -178,7 +179,7 @@ func (m *machine) unnamedDispute(f Fact, state DisputeState) Need {
 			return ""
 		}
 	}
-	f = Fact{Kind: FactDispute, ID: m.p.GatewayID, Dispute: state, At: f.At, until: f.until, unnamed: true}
+	f = Fact{Kind: FactDispute, ID: m.p.GatewayID, Amount: f.Amount, Dispute: state, At: f.At, until: f.until, unnamed: true}
 	if need := m.dispute(f); need != "" {
 		return need
 	}

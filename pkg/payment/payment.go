@@ -26,6 +26,8 @@
 //
 //   - Cumulative totals without refund ids: a total that a larger one overtook
 //     is never booked by itself. The sum is the same, its parts are not.
+//   - One word for "refunded" and "canceled" (Fact.Otherwise) between two
+//     "paid": in the one order it gives back what the first had brought in.
 //   - "Refunded" as a mere status beside a dispute: whether the disputed money
 //     is part of "all" is not said. The one that comes second is parked when
 //     the two exceed the capture.
@@ -113,6 +115,10 @@ type Details struct {
 	// captured: an undone receipt falls back to it.
 	Attempt  Status    `json:"attempt,omitempty"`
 	PaidLast time.Time `json:"paid_last,omitzero"` // gateway time of the newest "paid"
+	PaidSeen time.Time `json:"paid_seen,omitzero"` // the late end of that time
+	// GoneAt is the newest time at which the gateway called the payment by one
+	// word for refunded and canceled while we held no capture.
+	GoneAt time.Time `json:"gone_at,omitzero"`
 	// RefundedAll: the gateway called the payment refunded without amounts.
 	RefundedAll   bool      `json:"refunded_all,omitempty"`
 	RefundedAllAt time.Time `json:"refunded_all_at,omitzero"`

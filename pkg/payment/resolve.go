@@ -81,7 +81,9 @@ func resolve(p Payment, snap *Snapshot, ev Claim, pol Policy) (r Result, dropped
 		return first, false
 	}
 	first.Payment.ObservedAt = snap.ObservedAt
-	first.Disagrees = first.Disagrees || first.Doubt && p.Captured.Known && unpaid(&seen)
+	// "Unpaid" disagrees with a capture unless the answer itself took it back.
+	kept := p.Captured.Known && rank(first.Payment.Status) < 0
+	first.Disagrees = first.Disagrees || first.Doubt && kept && unpaid(&seen)
 	first.Stale, first.Doubt = false, false // the snapshot is the judge, not the judged
 	return judge(p, first, &seen, ev, pol), false
 }
@@ -271,7 +273,7 @@ func disputeUnseen(first *Payment, second *Result, ev, seen *Claim) bool {
 // agrees says whether a claim states that status.
 func agrees(s Status, c *Claim) bool {
 	for _, f := range c.Facts {
-		if f.Kind == FactStatus && f.Status == s {
+		if f.Kind == FactStatus && (f.Status == s || f.Otherwise == s) {
 			return true
 		}
 	}
@@ -291,7 +293,7 @@ func statesStatus(c *Claim) bool {
 // unpaid says whether a claim states a status before capture.
 func unpaid(c *Claim) bool {
 	for _, f := range c.Facts {
-		if f.Kind == FactStatus && rank(f.Status) >= 0 {
+		if f.Kind == FactStatus && (rank(f.Status) >= 0 || f.Otherwise != "") {
 			return true
 		}
 	}

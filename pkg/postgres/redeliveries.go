@@ -71,9 +71,12 @@ SET turn = turn + 1, since = now(), next_at = now(), parks = 0, state = 'parked'
 FROM unnest($1::bigint[], $2::boolean[]) AS i (id, reopen)
 WHERE w.event_id = i.id AND i.reopen`
 
+	// A revived event is rung for at once. Its first message may still wait for
+	// its ack, and then the queue refuses the second: so it is due soon, and
+	// comes by itself.
 	reviveEvents = `
-INSERT INTO event_work (event_id, turn)
-SELECT i.id, l.turn + 1
+INSERT INTO event_work (event_id, turn, next_at)
+SELECT i.id, l.turn + 1, now() + interval '2 seconds'
 FROM unnest($1::bigint[], $2::boolean[]) AS i (id, reopen)
 CROSS JOIN LATERAL (
   SELECT turn, status FROM event_results r WHERE r.event_id = i.id ORDER BY r.turn DESC LIMIT 1

@@ -20,7 +20,7 @@ func (db *DB) DuePage(ctx context.Context, f sweep.Filter, after sweep.Cursor, l
 	const (
 		columns = `
 SELECT w.event_id, w.next_at, e.provider, e.account, COALESCE(e.payment_ref, ''), e.type, w.state, COALESCE(w.reason, w.last_error, ''),
-       w.attempts, w.sweeps, w.since, e.received_at
+       w.attempts, w.sweeps, w.turn, w.since, e.received_at
 FROM event_work w
 JOIN events e ON e.id = w.event_id
 WHERE ($1 = '' OR e.provider = $1) AND `
@@ -42,7 +42,7 @@ LIMIT $4`
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sweep.Row, err error) {
 		err = row.Scan(&r.Notice.ID, &r.NextAt, &r.Notice.Provider, &r.Notice.Account, &r.Notice.PaymentRef, &r.Type, &r.State, &r.Reason,
-			&r.Attempts, &r.Sweeps, &r.Since, &r.ReceivedAt)
+			&r.Attempts, &r.Sweeps, &r.Turn, &r.Since, &r.ReceivedAt)
 		return r, err
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // ClaimDue takes events whose time has come and which no message will bring:
-// parked ones, and failed ones after their backoff. They are pushed lease into
+// parked ones, failed ones after their backoff, and revived ones. They are pushed lease into
 // the future, so that other processors leave them alone for as long; a claim
 // that is lost comes back by itself.
 func (db *DB) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]int64, error) {
@@ -18,7 +18,7 @@ UPDATE event_work w
 SET next_at = now() + $2
 FROM (
   SELECT event_id FROM event_work
-  WHERE next_at <= now() AND (state = 'parked' OR attempts > 0)
+  WHERE next_at <= now() AND (state = 'parked' OR attempts > 0 OR turn > 1)
   ORDER BY next_at
   LIMIT $1
   FOR UPDATE SKIP LOCKED

@@ -135,3 +135,32 @@ func TestAFailureOfAnEventThatWasToldAgainCountsNoAttempt(t *testing.T) {
 	w.wantEvent(id, event.StatusProcessed, event.OutcomeApplied)
 	w.verify()
 }
+
+// The repeat may come between the commit and the ack of the first message.
+// Then the queue refuses a second one, and nobody rings for the event.
+func TestARevivedEventComesByItselfWithinSeconds(t *testing.T) {
+	t.Parallel()
+	w := newTellingWorld(t)
+	w.gateway.says(paid("pay_1"))
+	id := w.tell("refund/pay_1", "pay_1")
+	w.process(id)
+	w.gateway.says(refunded("pay_1", "re_1", 400))
+	w.tell("refund/pay_1", "pay_1") // its notice reaches nobody
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		due, err := w.db.ClaimDue(t.Context(), 10, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(due) == 1 && due[0] == id {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody takes it up")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	w.process(id)
+	w.wantStatus("pay_1", payment.StatusPartiallyRefunded)
+	w.verify()
+}

@@ -56,6 +56,14 @@ type ClientCertificate interface {
 	ClientCertificate() *tls.Certificate
 }
 
+// ClientVerifier is implemented by gateways that may authenticate themselves
+// with a client certificate.
+type ClientVerifier interface {
+	// NeedsClientVerified says that no request is accepted without
+	// Request.ClientVerified: ingest has to have a way to find it out.
+	NeedsClientVerified() bool
+}
+
 // As finds an optional part of the contract in a provider, through whatever
 // wraps it.
 func As[T any](p Provider) (T, bool) {

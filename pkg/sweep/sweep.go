@@ -28,6 +28,7 @@ type Row struct {
 	State             event.Status
 	Reason            string
 	Attempts, Sweeps  int
+	Turn              int // 1, and one more for each revival
 	Since, ReceivedAt time.Time
 }
 

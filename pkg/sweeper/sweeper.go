@@ -257,7 +257,9 @@ func (s *Sweeper) ring(ctx context.Context, page []sweep.Row, dryRun bool, sum *
 
 // comesByItself says whether processors take a row at its time without being
 // rung for.
-func comesByItself(r sweep.Row) bool { return r.State == event.StatusParked || r.Attempts > 0 }
+func comesByItself(r sweep.Row) bool {
+	return r.State == event.StatusParked || r.Attempts > 0 || r.Turn > 1
+}
 
 func (s *Sweeper) reconcile(ctx context.Context, f sweep.Filter, sum *sweep.Summary) error {
 	if s.cfg.ReconcileAfter <= 0 || len(s.sources) == 0 {

@@ -40,6 +40,9 @@ func (p *Provider) Verify(r provider.Request) (string, provider.Reason) {
 	return p.tokens.Match(token)
 }
 
+// NeedsClientVerified implements provider.ClientVerifier.
+func (p *Provider) NeedsClientVerified() bool { return p.mtls }
+
 // bare says whether nothing follows the account in the address but what Efí
 // appends.
 func bare(path string) bool { return path == "" || slices.Contains(suffixes, path) }

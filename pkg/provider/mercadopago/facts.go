@@ -14,8 +14,8 @@ import (
 )
 
 // Facts implements provider.Provider. A notification claims no more than that
-// its payment should be looked at. That an order was paid is repeated from
-// the body as a question: a lookup that does not know of it yet came too
+// its payment should be looked at. What the body of an order says of money is
+// repeated as a question: a lookup that does not know of it yet came too
 // early, and is made again.
 func (p *Provider) Facts(e *event.Event) ([]payment.Claim, error) {
 	var env envelope
@@ -36,12 +36,39 @@ func (p *Provider) Facts(e *event.Event) ([]payment.Claim, error) {
 	}
 	claim := payment.Claim{GatewayID: e.PaymentRef, Reason: env.name(), At: env.at()}
 	if kind == topicOrder {
-		c := env.content()
-		if s, known := orderState(c.Status, c.Detail); known && (s.stage == stagePaid || s.stage == stagePartly) {
-			claim.Facts = []payment.Fact{{Kind: payment.FactStatus, Status: payment.StatusPaid}}
-		}
+		claim.Facts = p.asked(env.content())
 	}
 	return []payment.Claim{claim}, nil
+}
+
+// asked is what the body of an order says of money. It moves none: a refund or
+// chargeback that the answer does not list makes us ask again, and for that its
+// id is enough, whatever the amount (a stand-in of one). Attempts pass, and may be over when their notification is read.
+func (p *Provider) asked(c content) (facts []payment.Fact) {
+	s, known := orderState(c.Status, c.Detail)
+	if !known || s.stage == stageAttempt {
+		return nil
+	}
+	if s.stage == stagePaid || s.stage == stagePartly {
+		facts = append(facts, payment.Fact{Kind: payment.FactStatus, Status: payment.StatusPaid})
+	}
+	if p.src.UnsafeTrust {
+		return facts // then a body would be taken at its word
+	}
+	for _, it := range c.Transactions.Refunds {
+		if refundState(it.Status) == payment.RefundSucceeded && it.ID != "" && it.ID.Clean() {
+			facts = append(facts, payment.Fact{Kind: payment.FactRefund, ID: string(it.ID), Amount: payment.Of(1), Refund: payment.RefundSucceeded})
+		}
+	}
+	if s.stage == stageRefunded {
+		facts = append(facts, payment.Fact{Kind: payment.FactStatus, Status: payment.StatusRefunded})
+	}
+	for _, it := range c.Transactions.Chargebacks {
+		if state, known := chargebackState(it.Status); known && it.ID != "" && it.ID.Clean() {
+			facts = append(facts, payment.Fact{Kind: payment.FactDispute, ID: string(it.ID), Dispute: state})
+		}
+	}
+	return facts
 }
 
 // Resolve implements provider.Resolver, for chargebacks that do not name

@@ -40,6 +40,11 @@ type content struct {
 	Version   provider.Text `json:"version"`    // of orders
 	Status    provider.Text `json:"status"`     // of orders
 	Detail    provider.Text `json:"status_detail"`
+	// Transactions are those that the notification is about.
+	Transactions struct {
+		Refunds     []refundItem     `json:"refunds"`
+		Chargebacks []chargebackItem `json:"chargebacks"`
+	} `json:"transactions"`
 }
 
 // content reads data; what has another shape says nothing.
@@ -100,7 +105,7 @@ func (p *Provider) Parse(r provider.Request) []provider.Message {
 	}
 	id := signedID(r.Query)
 	fault := env.fault()
-	if fault == "" && (id == "" || !provider.Text(id).Clean()) {
+	if fault == "" && (id == "" && topics[env.Type] != topicAlert || !provider.Text(id).Clean()) {
 		fault = "data.id of the address is missing or not a clean identifier"
 	}
 	if fault != "" {

@@ -163,8 +163,9 @@ func (r *reader) access() {
 	case strings.HasPrefix(key, "TEST-") && r.src.Production && r.src.APIBase == "":
 		r.fault("API_KEY", "is a test access token, but ENVIRONMENT=production; use the one of production, or ENVIRONMENT=sandbox")
 	}
-	if r.src.Lookup == provider.LookupNever {
-		r.fault("LOOKUP", "=never, but Mercado Pago's notifications carry no amounts; use always")
+	// Without a key it is never by itself, and the fault is the key's.
+	if r.src.Lookup == provider.LookupNever && r.src.APIKey != "" {
+		r.fault("LOOKUP", "is never, but Mercado Pago's notifications carry no amounts; use always")
 	}
 }
 

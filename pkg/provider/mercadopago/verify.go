@@ -46,9 +46,10 @@ func (k *key) digest(text, dst []byte) []byte {
 // spellings are tried against all digests whatever matches, so that the time
 // taken tells nothing.
 //
-// A request without data.id in its address is a notification of the older
-// kind (IPN) or of a QR code, which Mercado Pago gives no means to verify. It
-// is refused: what is not verified is not stored, and a success answer for it
+// A request without data.id in its address is most often a notification of the
+// older kind (IPN) or of a QR code, which Mercado Pago gives no means to verify.
+// It is refused unless it is signed without the part, as a fraud alert may be:
+// that one names no resource, and is not repeated. What is not verified is not stored, and a success answer for it
 // would be one to anybody. Mercado Pago sends it again and again; it stops
 // when notification_url ends with ?source_news=webhooks.
 func (p *Provider) Verify(r provider.Request) (string, provider.Reason) {
@@ -65,7 +66,7 @@ func (p *Provider) Verify(r provider.Request) (string, provider.Reason) {
 		return "", provider.ReasonMalformed
 	}
 	id := signedID(r.Query)
-	if id == "" {
+	if id == "" && (parameter(r.Query, "id") != "" || parameter(r.Query, "topic") != "") {
 		return "", provider.ReasonMismatch
 	}
 	if strings.ContainsRune(id, ';') {
@@ -119,7 +120,9 @@ func (p *Provider) late(at, now time.Time) provider.Reason {
 
 // manifest appends the signed text.
 func manifest(dst []byte, id, requestID, stamp string) []byte {
-	dst = append(append(append(dst, "id:"...), id...), ';')
+	if id != "" {
+		dst = append(append(append(dst, "id:"...), id...), ';')
+	}
 	if requestID != "" {
 		dst = append(append(append(dst, "request-id:"...), requestID...), ';')
 	}

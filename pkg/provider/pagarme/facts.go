@@ -144,7 +144,10 @@ func (p *Provider) told(c *charge, says reading, where string) (payment.Claim, e
 			// The event speaks of a refund. Where the charge does not say what
 			// had been paid, a capture that we hold does, or a lookup.
 		case paid == no:
-			r = attempt(payment.StatusCanceled)
+			// A card that was captured the same day is voided too, and the
+			// charge may not repeat what was paid: our record has that.
+			claim.Facts = goneOrCanceled()
+			return claim, nil
 		default:
 			return bell(claim), nil // after a refund an order is canceled, too
 		}
@@ -156,6 +159,12 @@ func (p *Provider) told(c *charge, says reading, where string) (payment.Claim, e
 		claim.Facts = append(claim.Facts, payment.Fact{Kind: payment.FactFee, ID: claim.GatewayID}) // asks for it
 	}
 	return claim, nil
+}
+
+// goneOrCanceled is what a canceled charge says whose own evidence does not
+// show a payment: given back if we hold a capture, else canceled.
+func goneOrCanceled() []payment.Fact {
+	return []payment.Fact{{Kind: payment.FactStatus, Status: payment.StatusRefunded, Otherwise: payment.StatusCanceled}}
 }
 
 // further is the later of what an event's name and its body say. Of two

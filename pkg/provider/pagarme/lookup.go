@@ -32,7 +32,7 @@ func (p *Provider) Lookup(ctx context.Context, client *http.Client, ref string) 
 	if err != nil {
 		return payment.Claim{}, fmt.Errorf("%w: %w", provider.ErrUnreadable, err)
 	}
-	if p.payables && claim.Captured.Known {
+	if p.payables && captured(&claim) {
 		fees, err := p.fees(ctx, client, ref)
 		if err != nil {
 			return payment.Claim{}, err
@@ -42,8 +42,14 @@ func (p *Provider) Lookup(ctx context.Context, client *http.Client, ref string) 
 	return claim, nil
 }
 
+// captured says whether a charge's money came in, so that it has payables.
+func captured(c *payment.Claim) bool {
+	return c.Captured.Known || len(c.Facts) > 0 && c.Facts[0].Status == payment.StatusRefunded && c.Facts[0].Otherwise == ""
+}
+
 // answered reads a charge of the API. Unlike an event it has the last word: a
-// canceled charge without any sign of a payment was never paid.
+// canceled charge without any sign of a payment was never paid, unless we hold
+// its capture.
 func (p *Provider) answered(c *charge, r reading) (payment.Claim, error) {
 	claim, sums, err := p.claim(c, "")
 	if err != nil {
@@ -51,16 +57,23 @@ func (p *Provider) answered(c *charge, r reading) (payment.Claim, error) {
 	}
 	claim.Reason = "lookup"
 	if r.stage == stageGone && c.everPaid(sums) != yes {
-		r = attempt(payment.StatusCanceled)
+		claim.Facts = goneOrCanceled()
+		return claim, nil
 	}
-	if r.stage != stageAttempt && !sums.paid.Known {
-		// A charge that was refunded whole has been seen without paid_amount,
-		// and with a canceled_amount that equals its amount.
-		whole := r.stage == stageGone && sums.asked.Known && sums.asked.Value > 0 && sums.canceled == sums.asked.Value
-		if !whole {
-			return claim, fmt.Errorf("a charge with status %s has no paid_amount", word(c.Status))
+	switch {
+	case r.stage == stageAttempt || sums.paid.Known:
+	case r.stage == stageGone:
+		// A charge that was refunded whole has been seen without paid_amount.
+		// What was paid we hold; if not, a canceled_amount that equals the
+		// amount says it. Fines and interest make the two differ.
+		gone := payment.Fact{Kind: payment.FactStatus, Status: payment.StatusRefunded}
+		if sums.asked.Value > 0 && sums.canceled == sums.asked.Value {
+			gone.Amount = sums.asked
 		}
-		sums.paid = sums.asked
+		claim.Facts = []payment.Fact{gone}
+		return claim, nil
+	default:
+		return claim, fmt.Errorf("a charge with status %s has no paid_amount", word(c.Status))
 	}
 	if r.stage == stageGone || r.stage == stageChargedBack {
 		claim.Facts = []payment.Fact{{Kind: payment.FactStatus, Status: payment.StatusPaid}}

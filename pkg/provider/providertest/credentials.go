@@ -218,7 +218,7 @@ func (s Spec) signedBodies(t *testing.T) {
 		return
 	}
 	if p.Traits().SignedHeaders == nil {
-		t.Error("a signing gateway keeps no headers: a stored event could not be verified again")
+		t.Error("a signing gateway keeps no headers: a stored event could not be verified again; list the header of the signature in Traits().SignedHeaders")
 	}
 	refuse := func(name string, body []byte) {
 		t.Run(name+" is refused", func(t *testing.T) {

@@ -161,6 +161,7 @@ func (l *line) claim(c payment.Claim) {
 		l.text("refund", string(f.Refund))
 		l.text("dispute", string(f.Dispute))
 		l.flag("by_id", f.ByID)
+		l.text("otherwise", string(f.Otherwise))
 		l.at(f.At)
 		l.end()
 	}

@@ -119,9 +119,9 @@ func (p *Provider) paid(c *payment.Claim, body jsontext.Value) (err error) {
 	return nil
 }
 
-// refunded reads a refund that was made. Its id is its name; beside it, a
-// total says whether others have names that are not known yet. Without an id
-// the growth of the total is what is booked.
+// refunded reads a refund that was made. Its id is its name; beside it, where
+// the sender can be asked, a total says whether others have names that are not
+// known yet. Without an id the growth of the total is what is booked.
 func (p *Provider) refunded(c *payment.Claim, what meaning, body jsontext.Value) error {
 	s := &p.shape
 	id, err := name(body, s.refundID)
@@ -138,6 +138,9 @@ func (p *Provider) refunded(c *payment.Claim, what meaning, body jsontext.Value)
 		}
 	}
 	switch {
+	case id != "" && p.api == nil:
+		// The total may count a refund whose event was lost, and nobody can be
+		// asked for its name; this one must not wait for it in vain.
 	case total.Known:
 		c.Facts = append(c.Facts, payment.Fact{Kind: payment.FactRefundTotal, Amount: total, ByID: id != ""})
 	case id == "" && what == meansRefunded:
@@ -189,16 +192,20 @@ func (p *Provider) dispute(c *payment.Claim, state payment.DisputeState, unnamed
 	if err != nil {
 		return err
 	}
-	if id == "" {
-		c.Facts = append(c.Facts, payment.Fact{Kind: payment.FactStatus, Status: unnamed})
-		return nil
-	}
 	amount, err := s.sums.read(body, s.disputeAmount, c.Currency)
 	if err != nil {
 		return err
 	}
 	if amount.Value == 0 {
 		amount = payment.Minor{}
+	}
+	if id == "" {
+		f := payment.Fact{Kind: payment.FactStatus, Status: unnamed}
+		if unnamed != payment.StatusPaid {
+			f.Amount = amount
+		}
+		c.Facts = append(c.Facts, f)
+		return nil
 	}
 	c.Facts = append(c.Facts, payment.Fact{Kind: payment.FactDispute, ID: id, Amount: amount, Dispute: state})
 	return nil

@@ -104,12 +104,34 @@ func New(src provider.Source) (provider.Provider, error) {
 	if !plainHeader(src.APIKey.Reveal()) {
 		return nil, fmt.Errorf("source %s: %s has characters that a header cannot carry", src.Name(), src.Variable("API_KEY"))
 	}
+	if complaint := g.wrongKey(); complaint != "" {
+		return nil, fmt.Errorf("source %s: %s %s", src.Name(), src.Variable("API_KEY"), complaint)
+	}
 	for i, secret := range src.WebhookSecrets {
 		// The key is the whole text, "whsec_" included: nothing is decoded.
 		key := []byte(secret.Reveal())
 		g.macs[i].New = func() any { return hmac.New(sha256.New, key) }
 	}
 	return g, nil
+}
+
+// wrongKey says why Stripe itself would answer no lookup of this source, if it
+// is that plain: a key of the other mode knows none of its payments.
+func (g *gateway) wrongKey() string {
+	if g.src.APIBase != "" {
+		return ""
+	}
+	kind, rest, _ := strings.Cut(g.src.APIKey.Reveal(), "_")
+	mode, _, _ := strings.Cut(rest, "_")
+	switch {
+	case kind == "pk":
+		return "is a publishable key, which may not read payments; use a restricted key (rk_...)"
+	case mode == "test" && g.src.Production:
+		return "is a key of test mode, but ENVIRONMENT=production; use one of live mode, or ENVIRONMENT=sandbox"
+	case mode == "live" && !g.src.Production:
+		return "is a key of live mode, but ENVIRONMENT=sandbox; use one of test mode, or ENVIRONMENT=production"
+	}
+	return ""
 }
 
 func plainHeader(s string) bool {

@@ -160,6 +160,28 @@ func TestStripeConformsToTheContractOfAllGateways(t *testing.T) {
 	})
 }
 
+func TestAKeyOfTheOtherModeIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		key        string
+		production bool
+		base       string
+		good       bool
+	}{
+		{"rk_live_0123", true, "", true}, {"sk_live_0123", true, "", true}, {"rk_test_0123", false, "", true}, {"", true, "", true},
+		{"rk_0123", true, "", true}, {"rk_test_0123", true, "https://mock.example", true},
+		{"rk_test_0123", true, "", false}, {"sk_test_0123", true, "", false}, {"sk_live_0123", false, "", false},
+		{"pk_live_0123", true, "", false},
+	} {
+		src := source()
+		src.APIKey, src.Production, src.APIBase = provider.Secret(c.key), c.production, c.base
+		_, err := New(src)
+		if (err == nil) != c.good || err != nil && (!strings.Contains(err.Error(), "STRIPE_") || strings.Contains(err.Error(), "0123")) {
+			t.Errorf("%s, production %v, %q: %v", c.key, c.production, c.base, err)
+		}
+	}
+}
+
 func TestNewRefusesSettingsThatCannotWork(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, value, want string }{
@@ -243,7 +265,7 @@ func TestCase_A19_AnyOfSeveralSignaturesWillDo(t *testing.T) {
 func TestModesDoNotMix(t *testing.T) {
 	t.Parallel()
 	sandbox := source()
-	sandbox.Production = false
+	sandbox.Production, sandbox.APIKey = false, ""
 	live, test := testdata(t, "succeeded"), testdata(t, "vector")
 	p := gatewayOf(t, sandbox)
 	m := p.Parse(signed(secretNow, live, clock))[0]

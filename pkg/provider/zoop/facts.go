@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/umavez/umavez/pkg/event"
 	"github.com/umavez/umavez/pkg/payment"
 	"github.com/umavez/umavez/pkg/provider"
@@ -24,26 +26,37 @@ func (p *Provider) Facts(e *event.Event) ([]payment.Claim, error) {
 	if isOther(typ) || !strings.HasPrefix(typ, transactions) {
 		return nil, nil
 	}
-	if _, err := reference(env.Payload.Object); err != nil {
+	ref, err := reference(env.Payload.Object)
+	if err != nil {
 		return nil, err
 	}
-	var t transaction
-	if err := provider.Decode(env.Payload.Object, &t); err != nil {
+	claim, err := p.told(typ, env.Payload.Object, instant(env.CreatedAt))
+	switch {
+	case err != nil && (p.believeBody || errors.Is(err, errUnit)):
 		return nil, fmt.Errorf("payload.object: %w", err)
-	}
-	r := rules[typ] // an unknown type: stageAsk
-	if r.stage == stageByObject {
-		r = byObject(statuses[t.Status])
-	}
-	claim, err := p.claim(&t, r, instant(env.CreatedAt))
-	if err != nil {
-		return nil, fmt.Errorf("payload.object: %w", err)
+	case err != nil:
+		// Nothing but the id is needed of a body that is a hint: of what it
+		// lacks or says in another shape, the API is asked all the same.
+		claim = payment.Claim{GatewayID: ref}
 	}
 	claim.At, claim.Reason = instant(env.CreatedAt), typ
 	if !p.believeBody && late(e, p.src.LookupLag) {
 		claim.Facts = slices.DeleteFunc(claim.Facts, passing)
 	}
 	return []payment.Claim{claim}, nil
+}
+
+// told reads the object of an event.
+func (p *Provider) told(typ string, object jsontext.Value, at time.Time) (payment.Claim, error) {
+	var t transaction
+	if err := provider.Decode(object, &t); err != nil {
+		return payment.Claim{}, err
+	}
+	r := rules[typ] // an unknown type: stageAsk
+	if r.stage == stageByObject {
+		r = byObject(statuses[t.Status])
+	}
+	return p.claim(&t, r, at)
 }
 
 // byObject is what transaction.canceled means for an object of that status;
@@ -69,7 +82,7 @@ func late(e *event.Event, lag time.Duration) bool {
 func passing(f payment.Fact) bool {
 	switch f.Kind {
 	case payment.FactStatus:
-		return f.Status != payment.StatusPaid && f.Status != payment.StatusRefunded && f.Status != payment.StatusChargedBack
+		return f.Otherwise != "" || f.Status != payment.StatusPaid && f.Status != payment.StatusRefunded && f.Status != payment.StatusChargedBack
 	case payment.FactUndo:
 		return true
 	}
@@ -98,11 +111,16 @@ func (p *Provider) claim(t *transaction, r rule, at time.Time) (payment.Claim, e
 	case stageReturned:
 		err = p.returned(&c, t, a)
 	case stageCanceled:
-		var paid bool
-		if paid, err = t.wasPaid(a); err == nil && paid {
+		paid, known := t.wasPaid(a)
+		switch {
+		case paid:
 			err = p.returned(&c, t, a)
-		} else {
+		case !p.believeBody: // our record may know of a payment that the object does not show
+			c.Facts = []payment.Fact{{Kind: payment.FactStatus, Status: payment.StatusRefunded, Otherwise: payment.StatusCanceled}}
+		case known || a.refunded() == 0:
 			c.Facts = status(payment.StatusCanceled)
+		default:
+			err = errors.New("history is missing, and without it a canceled boleto or Pix may have been paid before or not")
 		}
 	case stageReversed:
 		err = p.reversed(&c, t, a, at)
@@ -151,11 +169,11 @@ func (p *Provider) returned(c *payment.Claim, t *transaction, a amounts) error {
 }
 
 // reversed reads a transaction that was undone between Zoop and the acquirer:
-// canceled and, unless the history shows that it never was paid, a credit
+// canceled and, unless the object shows that it never was paid, a credit
 // taken back. Where it was not paid after all, both halves add up to nothing.
 func (p *Provider) reversed(c *payment.Claim, t *transaction, a amounts, at time.Time) error {
 	c.Facts = status(payment.StatusCanceled)
-	if paid, known := t.everPaid(); known && !paid || !a.original.Known {
+	if paid, known := t.everPaid(); known && !paid || !known && string(t.Captured) == "false" || !a.original.Known {
 		return nil
 	}
 	if err := t.captured(a); err != nil {

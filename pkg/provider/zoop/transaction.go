@@ -60,7 +60,7 @@ func (t *transaction) amounts() (a amounts, err error) {
 		to   *payment.Minor
 	}{{"original_amount", t.Original, &a.original}, {"amount", t.Amount, &a.left}, {"fees", t.Fees, &a.fee}} {
 		if *f.to, err = f.from.cents(f.name); err != nil {
-			return amounts{}, err
+			return amounts{}, wrongUnit{err}
 		}
 	}
 	if a.original.Known && a.left.Known && a.left.Value > a.original.Value {
@@ -68,6 +68,16 @@ func (t *transaction) amounts() (a amounts, err error) {
 	}
 	return a, nil
 }
+
+// errUnit marks amounts that may be of the other unit, or beyond what we keep.
+// A person looks at those whoever sent them.
+var errUnit = errors.New("an amount is not one of reais")
+
+type wrongUnit struct{ error }
+
+func (wrongUnit) Is(target error) bool { return target == errUnit }
+
+func (w wrongUnit) Unwrap() error { return w.error }
 
 // captured checks the amounts of a sale whose money came in.
 func (t *transaction) captured(a amounts) error {
@@ -141,18 +151,24 @@ func (t *transaction) everPaid() (paid, known bool) {
 // later, perhaps even after it was canceled.
 func (t *transaction) paidLater() bool { return t.PaymentType == "boleto" || t.PaymentType == "pix" }
 
-// wasPaid decides what "canceled" means. Without a history the amounts are the
-// only witness, and of a boleto or a Pix they are none: one that is taken for
-// refunded would not be credited when it is paid after all.
-func (t *transaction) wasPaid(a amounts) (bool, error) {
-	paid, known := t.everPaid()
-	if known || !a.original.Known || !a.left.Known || a.refunded() == 0 {
-		return paid, nil
+// wasPaid decides what "canceled" means by the object's own evidence; known is
+// false where it shows neither. Without a history the amounts are a witness,
+// and whether it was captured, but of a boleto or a Pix they are none: one that
+// is taken for refunded would not be credited when it is paid after all.
+func (t *transaction) wasPaid(a amounts) (paid, known bool) {
+	if paid, known = t.everPaid(); known || t.paidLater() {
+		return paid, known
 	}
-	if t.paidLater() {
-		return false, errors.New("history is missing, and without it a canceled boleto or Pix may have been paid before or not")
+	switch string(t.Captured) {
+	case "true":
+		return a.original.Known, true
+	case "false": // an authorisation that was given up
+		return false, true
 	}
-	return true, nil
+	if a.original.Known && a.left.Known && a.refunded() > 0 {
+		return true, true
+	}
+	return false, false
 }
 
 // text reads an attribute that is a text, "" for everything else.
