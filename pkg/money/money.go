@@ -50,9 +50,17 @@ func Digits(code string) (int, error) {
 	return int(n), nil
 }
 
-// ParseMinor reads a JSON number that already counts minor units. A fraction
-// of zeros ("100.0") is accepted, any other fraction is ErrInexact.
-func ParseMinor(text string) (int64, error) { return scaled(text, 0) }
+// ParseMinor reads a JSON number that already counts minor units. A decimal
+// point or an exponent is ErrInexact, even before zeros: whoever writes
+// "25.00" means major units, and reading it as 25 of the minor ones would be
+// wrong by a hundred without anybody being told.
+func ParseMinor(text string) (int64, error) {
+	v, err := scaled(text, 0)
+	if err == nil && strings.ContainsAny(text, ".eE") {
+		return 0, ErrInexact
+	}
+	return v, err
+}
 
 // ParseDecimal reads a JSON number in major units ("149.90", "8.2", "1e2")
 // and returns it in minor units of the currency.

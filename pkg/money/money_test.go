@@ -3,6 +3,7 @@ package money
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 )
 
@@ -99,5 +100,19 @@ func TestAddRefusesToWrap(t *testing.T) {
 	}
 	if got, err := Add(-5, 3); got != -2 || err != nil {
 		t.Errorf("Add(-5, 3) = %d, %v", got, err)
+	}
+}
+
+func TestMinorUnitsAreWrittenWithoutADecimalPoint(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{"2500": 2500, "0": 0, "-1": -1, "9223372036854775807": math.MaxInt64} {
+		if got, err := ParseMinor(text); err != nil || got != want {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"25.00", "25.0", "25.", "2.5e1", "1e2", "25.5"} {
+		if got, err := ParseMinor(text); err == nil {
+			t.Errorf("%s is read as %d of the minor unit", text, got)
+		}
 	}
 }

@@ -238,7 +238,7 @@ func TestPagPolarKeepsTheContractOfProviders(t *testing.T) {
 		},
 		Keys: keys(), Lookups: lookups(), LookupRef: "sale-1001", LookupAnswer: sale("PAID", "", "[]"), CheckLookup: checkLookup,
 		LookupAmounts: func(cents int64) (answers []http.HandlerFunc) {
-			for _, n := range []string{fmt.Sprint(cents), fmt.Sprintf("%d.0", cents), fmt.Sprintf(`"%d"`, cents)} {
+			for _, n := range []string{fmt.Sprint(cents), fmt.Sprintf(`"%d"`, cents)} {
 				answers = append(answers, func(w http.ResponseWriter, _ *http.Request) {
 					fmt.Fprintf(w, `{"data":{"id":"sale-1001","status":"PAID","values":[{"total":%s}]}}`, n)
 				})

@@ -88,7 +88,7 @@ func mappedLookups() []providertest.Lookup {
 		{Name: "an empty search", Answer: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"charges":[]}`) }, Err: provider.ErrUnreadable},
 		{Name: "a list that is not there", Answer: charge("SETTLED", "", `{"message":"no"}`), Err: provider.ErrUnreadable},
 		{Name: "an inexact amount", Answer: charge("SETTLED", "", `[{"code":"gb_1","value":100.505,"state":"DONE"}]`), Err: provider.ErrUnreadable},
-		{Name: "a fixed currency, in minor units", Answer: charge("SETTLED", "", "[]"), Status: payment.StatusPaid,
+		{Name: "a fixed currency, and decimals that the settings call minor units", Answer: charge("SETTLED", "", "[]"), Err: provider.ErrUnreadable,
 			Setting: map[string]string{"LOOKUP_CURRENCY_PATH": "", "CURRENCY_PATH": "", "CURRENCY": "brl", "LOOKUP_AMOUNT_UNIT": "minor"}},
 	}
 	for i := range rows {

@@ -143,13 +143,12 @@ func TestStripeConformsToTheContractOfAllGateways(t *testing.T) {
 		Amounts: func(cents int64) [][]byte {
 			return [][]byte{
 				succeeded("evt_1", "pi_1", fmt.Sprint(cents)),
-				succeeded("evt_1", "pi_1", fmt.Sprintf("%d.0", cents)),
 				succeeded("evt_1", "pi_1", fmt.Sprintf("%q", fmt.Sprint(cents))),
 			}
 		},
 		OutOfRange: [][]byte{
 			succeeded("evt_1", "pi_1", "12345678901234567890"), succeeded("evt_1", "pi_1", "9223372036854775808"),
-			succeeded("evt_1", "pi_1", "1e40"), succeeded("evt_1", "pi_1", "-1"), succeeded("evt_1", "pi_1", "0.5"),
+			succeeded("evt_1", "pi_1", "1e40"), succeeded("evt_1", "pi_1", "-1"), succeeded("evt_1", "pi_1", "0.5"), succeeded("evt_1", "pi_1", "25.00"),
 		},
 		Lookups:   lookupRows(),
 		LookupRef: "pi_1Look", LookupAnswer: answerAbout("pi_1Look"),
