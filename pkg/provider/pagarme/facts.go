@@ -161,6 +161,17 @@ func (p *Provider) told(c *charge, says reading, where string) (payment.Claim, e
 	return claim, nil
 }
 
+// canceledBeforeCapture says whether what was canceled never came in: the last
+// thing that happened to the charge was to void a part of it, or to capture
+// what was left. After a refund the last transaction is the refund.
+func (c *charge) canceledBeforeCapture() bool {
+	switch c.transaction() {
+	case "partial_void", "captured", "partial_capture":
+		return true
+	}
+	return false
+}
+
 // goneOrCanceled is what a canceled charge says whose own evidence does not
 // show a payment: given back if we hold a capture, else canceled.
 func goneOrCanceled() []payment.Fact {
@@ -198,7 +209,7 @@ func fill(claim *payment.Claim, c *charge, sums amounts, r reading, where string
 	switch r.stage {
 	case stagePaid:
 		status(payment.StatusPaid)
-		if sums.canceled > 0 && c.transaction() != "partial_void" {
+		if sums.canceled > 0 && !c.canceledBeforeCapture() {
 			total()
 		}
 	case stageGone:

@@ -37,6 +37,7 @@ func lookups() []providertest.Lookup {
 		row("paid", was+`,"canceled_amount":4990`+tx("partial_refunded"), payment.StatusPartiallyRefunded, paid, total(4990)),
 		row("paid", was+`,"canceled_amount":14990`, payment.StatusRefunded, paid, total(14990)),
 		row("paid", `,"paid_amount":10000,"canceled_amount":4990`+tx("partial_void"), payment.StatusPaid, paid),
+		row("paid", `,"paid_amount":10000,"canceled_amount":4990`+tx("captured"), payment.StatusPaid, paid), // what was voided never came in
 		row("paid", was+`,"canceled_amount":0`, payment.StatusPaid, paid),
 		row("canceled", was+`,"canceled_amount":14990`, payment.StatusRefunded, paid, status(payment.StatusRefunded)),
 		row("canceled", `,"canceled_amount":14990`+tx("refunded"), payment.StatusRefunded, all),
