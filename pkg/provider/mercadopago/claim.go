@@ -43,7 +43,9 @@ func (o *object) approved() int64 {
 func (o *object) refundsMissing() bool {
 	listed := o.approved()
 	switch o.state.stage {
-	case stagePaid, stageMediation:
+	case stagePaid, stageMediation, stageDisputed:
+		// What a chargeback takes is what the refunds have left, so they have
+		// to be known with it.
 		return o.refunded.Value > listed
 	case stagePartly:
 		return o.refunded.Value > listed || listed == 0

@@ -115,6 +115,8 @@ func paymentLookups() []providertest.Lookup {
 		with(row("refunded", "refunded", payment.StatusRefunded, paid(), first, is(payment.StatusRefunded), fee), "listed in part", whole+in(one), one),
 		with(row("in_mediation", "pending", payment.StatusDisputed, disputed(payID, 0, payment.DisputeClaim), first, fee), "after a refund", half+in(one)),
 		with(row("charged_back", "in_process", payment.StatusDisputed, is(payment.StatusDisputed), first, fee), "after a refund", half+in(one)),
+		with(row("charged_back", "settled", payment.StatusChargedBack, is(payment.StatusChargedBack), first, fee), "after a refund that is listed at its own address", half+in(), one),
+		with(row("charged_back", "in_process", payment.StatusDisputed, is(payment.StatusDisputed), fee), "with a sum that no list explains", half+in()),
 		with(row("charged_back", "reimbursed", payment.StatusPartiallyRefunded, paid(), disputed(payID, 0, payment.DisputeWon), first, fee), "after a refund", half+in(one)),
 		with(row("approved", "accredited", payment.StatusPaid, paid()), "without fees yet", `"x":1`),
 	}
