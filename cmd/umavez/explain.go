@@ -221,5 +221,5 @@ func (e *explaining) placeOf(candidates *[]explain.Candidate) (rest string, err 
 		*candidates = plain
 		return behind, nil
 	}
-	return "", fmt.Errorf("--url names the source %s, which is not among those to try", strings.TrimSuffix(name+"/"+account, "/"))
+	return "", fmt.Errorf("--url names the source %q, which is not among those to try", strings.TrimSuffix(name+"/"+account, "/"))
 }

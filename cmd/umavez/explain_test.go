@@ -111,7 +111,7 @@ func TestExplainRefusesWhatItCannotExplain(t *testing.T) {
 		{explainSettings, []string{"-H", "no colon"}, "--header is not"},
 		{explainSettings, []string{"--at", "yesterday"}, "--at is not a time"},
 		{explainSettings, []string{"--url", "/elsewhere"}, "--url has no /webhooks/"},
-		{explainSettings, []string{"--url", "/webhooks/pagpolar"}, "--url names the source pagpolar"},
+		{explainSettings, []string{"--url", "/webhooks/pagpolar"}, `--url names the source "pagpolar"`},
 		{explainSettings, []string{"-o", "xml"}, "--output"},
 	} {
 		if _, code, stderr := explained(t, bin, explainedAsaas, c.env, c.args...); code != 2 || !strings.Contains(stderr, c.says) {

@@ -18,7 +18,7 @@ func Apply(p Payment, c Claim) Result {
 	if need := m.run(); need != "" {
 		return Result{Payment: p, Need: need}
 	}
-	return Result{Payment: m.p, Transitions: m.steps, Stale: m.stale, Doubt: m.doubt, Disagrees: m.disagrees}
+	return Result{Payment: m.p, Transitions: m.steps, Stale: m.stale, Doubt: m.doubt || m.withheld, Disagrees: m.disagrees, withheld: m.withheld}
 }
 
 type machine struct {
@@ -27,6 +27,7 @@ type machine struct {
 	steps        []Transition
 	stale, doubt bool
 	disagrees    bool
+	withheld     bool
 }
 
 // lastPhase is the highest number that phase returns.
@@ -88,7 +89,9 @@ func (m *machine) fact(f Fact) Need {
 	if f.Otherwise != "" && !m.takesBack(&f) {
 		if !m.p.Captured.Known {
 			m.p.Details.GoneAt = latest(m.p.Details.GoneAt, f.At)
+			m.p.Details.GoneSeen = latest(m.p.Details.GoneSeen, f.until)
 		}
+		m.withhold(f.until)
 		return m.attempt(Fact{Kind: FactStatus, Status: f.Otherwise, At: f.At, until: f.until})
 	}
 	switch f.Kind {
@@ -129,10 +132,20 @@ func (m *machine) gone() Need {
 	d := &m.p.Details
 	at := d.GoneAt
 	if at.IsZero() || !at.After(latest(m.p.lastPaid(), d.PaidSeen)) {
+		m.withhold(d.GoneSeen)
 		return ""
 	}
-	d.GoneAt = time.Time{}
+	d.GoneAt, d.GoneSeen = time.Time{}, time.Time{}
 	return m.refundedAll(Fact{Kind: FactStatus, Status: StatusRefunded, At: at, until: at})
+}
+
+// withhold notes that the gateway has called a payment refunded or canceled,
+// and that its read side lags too much to tell whether it was paid since. Up to
+// until it may have been gone; who asks again later learns which it is.
+func (m *machine) withhold(until time.Time) {
+	if m.p.Captured.Known && m.rest() > 0 && until.After(m.p.lastPaid()) {
+		m.withheld = true
+	}
 }
 
 // takesBack says whether a fact that may also mean "never paid" gives back a

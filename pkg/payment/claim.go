@@ -107,6 +107,10 @@ type Result struct {
 	// the receipt was undone. No money moves on either alone; it is for the
 	// reconciliation's list.
 	Disagrees bool
+
+	// withheld: a cancellation took nothing back, because what was seen of the
+	// payment may be older or newer. Later snapshots tell.
+	withheld bool
 }
 
 // Applied says whether the claim changed status or money.

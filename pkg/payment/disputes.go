@@ -126,7 +126,9 @@ func (m *machine) openDispute(held *Dispute, f Fact) Need {
 		held = m.addDispute(Dispute{ID: f.ID})
 	}
 	held.Amount, held.Booked, held.Unnamed, held.At = amount, true, f.unnamed, f.holdAt()
-	if f.Dispute == DisputeWon && amount > rest {
+	over := f.Dispute == DisputeWon ||
+		f.unnamed && f.Dispute == DisputeOpen && p.Details.PaidLast.After(f.holdAt()) // as winUnnamed would find
+	if over && amount > rest {
 		// Over before we heard of it, and its money has gone elsewhere since:
 		// one move, so that no state on the way exceeds what was captured.
 		held.State, held.Reversed = DisputeWon, true

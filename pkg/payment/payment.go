@@ -118,7 +118,8 @@ type Details struct {
 	PaidSeen time.Time `json:"paid_seen,omitzero"` // the late end of that time
 	// GoneAt is the newest time at which the gateway called the payment by one
 	// word for refunded and canceled while we held no capture.
-	GoneAt time.Time `json:"gone_at,omitzero"`
+	GoneAt   time.Time `json:"gone_at,omitzero"`
+	GoneSeen time.Time `json:"gone_seen,omitzero"` // the late end of that time
 	// RefundedAll: the gateway called the payment refunded without amounts.
 	RefundedAll   bool      `json:"refunded_all,omitempty"`
 	RefundedAllAt time.Time `json:"refunded_all_at,omitzero"`

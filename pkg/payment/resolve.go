@@ -84,6 +84,9 @@ func resolve(p Payment, snap *Snapshot, ev Claim, pol Policy) (r Result, dropped
 	// "Unpaid" disagrees with a capture unless the answer itself took it back.
 	kept := p.Captured.Known && rank(first.Payment.Status) < 0
 	first.Disagrees = first.Disagrees || first.Doubt && kept && unpaid(&seen)
+	if first.withheld && !pol.Settle {
+		return Result{Payment: p, Need: NeedAgreement}, false
+	}
 	first.Stale, first.Doubt = false, false // the snapshot is the judge, not the judged
 	return judge(p, first, &seen, ev, pol), false
 }
@@ -99,6 +102,8 @@ func judge(p Payment, first Result, seen *Claim, ev Claim, pol Policy) Result {
 		if pol.TrustBody && !answerable(second.Need) {
 			return Result{Payment: p, Need: second.Need}
 		}
+		contradicted = true
+	case second.withheld:
 		contradicted = true
 	case !second.Applied():
 		first.Stale, first.Disagrees = second.Stale, first.Disagrees || second.Disagrees

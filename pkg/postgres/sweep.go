@@ -52,11 +52,16 @@ LIMIT $4`
 }
 
 // MarkSwept pushes swept events back: 5 minutes, 10, 20 ... at most 6 hours.
+// Those that processors take by themselves at their time (ClaimDue) are pushed
+// back by no more than their message needs: should the broker lose it, they
+// must not wait for the next sweeps.
 // What was settled or re-parked meanwhile is left alone.
 func (db *DB) MarkSwept(ctx context.Context, rows []sweep.Row) error {
 	const mark = `
 UPDATE event_work w
-SET sweeps = w.sweeps + 1, next_at = now() + LEAST(interval '5 minutes' * power(2, LEAST(w.sweeps, 10)), interval '6 hours')
+SET sweeps = w.sweeps + 1, next_at = now() + CASE
+  WHEN w.state = 'parked' OR w.attempts > 0 OR w.turn > 1 THEN interval '30 seconds'
+  ELSE LEAST(interval '5 minutes' * power(2, LEAST(w.sweeps, 10)), interval '6 hours') END
 FROM unnest($1::bigint[], $2::timestamptz[]) AS s (event_id, next_at)
 WHERE w.event_id = s.event_id AND w.next_at = s.next_at`
 	// Rows are locked in the order of the plan, claims in that of their ids: a

@@ -218,6 +218,12 @@ func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, 
 		// The one attempt that we know of may be another than the one that was
 		// paid: which it was is for the attempt's own event, or a lookup.
 		c.Captured = payment.Minor{}
+		c.Facts = slices.Clone(c.Facts)
+		for i := range c.Facts {
+			if c.Facts[i].Status == payment.StatusRefunded {
+				c.Facts[i].Amount = payment.Minor{} // it would stand for the capture
+			}
+		}
 	}
 	policy := it.policy
 	policy.Owner = owner
