@@ -18,8 +18,9 @@ import (
 	"github.com/umavez/umavez/pkg/settlement"
 )
 
-// settleOnce runs the transaction of the given items once.
-func (p *Processor) settleOnce(ctx context.Context, items []*item) error {
+// settleOnce runs the transaction of the given items once, and says which of
+// the events it could claim.
+func (p *Processor) settleOnce(ctx context.Context, items []*item) (claimed map[int64]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
 	defer cancel()
 	events := make([]settlement.Handle, len(items))
@@ -28,14 +29,15 @@ func (p *Processor) settleOnce(ctx context.Context, items []*item) error {
 		events[i] = it.work.Handle()
 		refs = append(refs, it.refs()...)
 	}
-	decided, err := p.store.Settle(ctx, events, refs, func(claimed map[int64]bool, held map[settlement.Ref]settlement.Held) (settlement.Decision, error) {
-		return p.decide(items, claimed, held)
+	decided, err := p.store.Settle(ctx, events, refs, func(free map[int64]bool, held map[settlement.Ref]settlement.Held) (settlement.Decision, error) {
+		claimed = free
+		return p.decide(items, free, held)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.report(items, decided)
-	return nil
+	return claimed, nil
 }
 
 // state is a payment while a batch is decided.

@@ -168,6 +168,9 @@ func (p *Processor) Handle(ctx context.Context, deliveries []Delivery) (through 
 		case Done:
 			through = true
 			err = d.Ack()
+		case Elsewhere:
+			through = true
+			err = d.Nak(time.Second + rand.N(2*time.Second))
 		case Again:
 			err = d.Nak(time.Second + rand.N(2*time.Second))
 		case Unknown: // neither: the next delivery finds out
@@ -183,10 +186,12 @@ func (p *Processor) Handle(ctx context.Context, deliveries []Delivery) (through 
 type Result int
 
 // The results. Done: the row says what happens next. Again: nothing was
-// committed. Unknown: nobody can say.
+// committed. Elsewhere: somebody else had the event's row. Unknown: nobody can
+// say.
 const (
 	Done Result = iota
 	Again
+	Elsewhere
 	Unknown
 )
 
@@ -231,11 +236,11 @@ func (p *Processor) settle(ctx context.Context, items []*item, results map[int64
 	if len(items) == 0 {
 		return
 	}
-	err := p.settleOnce(ctx, items)
+	claimed, err := p.settleOnce(ctx, items)
 	for rerun := 1; errors.Is(err, settlement.ErrRetry) && rerun <= maxReruns; rerun++ {
 		p.metrics.reruns.Inc()
 		time.Sleep(rand.N(time.Duration(rerun) * 20 * time.Millisecond))
-		err = p.settleOnce(ctx, items)
+		claimed, err = p.settleOnce(ctx, items)
 	}
 	mark := func(r Result) {
 		for _, it := range items {
@@ -245,6 +250,14 @@ func (p *Processor) settle(ctx context.Context, items []*item, results map[int64
 	switch {
 	case err == nil:
 		mark(Done)
+		for _, it := range items {
+			// Somebody settled it meanwhile, or told it again, or a sweep had
+			// its row for a moment. Only the next delivery can tell these apart,
+			// and the last two must not lose their message.
+			if id := it.work.Event.ID; !claimed[id] {
+				results[id] = Elsewhere
+			}
+		}
 	case errors.Is(err, settlement.ErrUnknownOutcome):
 		p.metrics.unknown.Inc()
 		p.log.Warn("batch.outcome_unknown", zap.Int("events", len(items)), zap.Error(err))

@@ -164,3 +164,39 @@ func TestARevivedEventComesByItselfWithinSeconds(t *testing.T) {
 	w.wantStatus("pay_1", payment.StatusPartiallyRefunded)
 	w.verify()
 }
+
+// A row that a sweep, or a repeat, has locked for a moment is not claimed. Its
+// message must come again: an ack would leave the event to its next_at.
+func TestAMessageWhoseEventSomebodyHasForAMomentComesAgain(t *testing.T) {
+	t.Parallel()
+	w := newTellingWorld(t)
+	w.gateway.says(paid("pay_1"))
+	id := w.tell("refund/pay_1", "pay_1")
+	w.tell("refund/pay_1", "pay_1") // now it is parked: told again
+	tx, err := w.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // ended below
+	if _, err := tx.Exec(t.Context(), `UPDATE event_work SET sweeps = sweeps + 1 WHERE event_id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	var acked, naked int
+	deliver := func() {
+		w.Handle(t.Context(), []Delivery{{EventID: id, Ack: func() error { acked++; return nil }, Nak: func(time.Duration) error { naked++; return nil }}})
+	}
+	deliver()
+	if acked != 0 || naked != 1 {
+		t.Fatalf("acked %d times, given back %d times, while another transaction has the row", acked, naked)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	deliver()
+	w.wantEvent(id, event.StatusProcessed, event.OutcomeApplied)
+	deliver() // settled: nothing is left to do
+	if acked != 2 || naked != 1 {
+		t.Errorf("acked %d times, given back %d times", acked, naked)
+	}
+	w.verify()
+}
