@@ -126,7 +126,14 @@ func (p *Provider) moneyOf(c *payment.Claim, status payment.Status, v, refundsIn
 	case payment.StatusPaid, payment.StatusPartiallyRefunded:
 		say(payment.StatusPaid)
 	case payment.StatusRefunded:
-		if gone < c.Captured.Value {
+		switch {
+		case gone >= c.Captured.Value:
+		case p.api.refundsAt != nil:
+			// The list was asked for by itself and lags behind the status.
+			// Booked without its name, a refund that fails later could not be
+			// taken back.
+			c.Facts = append(c.Facts, payment.Fact{Kind: payment.FactRefundTotal, Amount: payment.Of(math.MaxInt64), ByID: true})
+		default:
 			say(payment.StatusRefunded)
 		}
 	case payment.StatusDisputed, payment.StatusChargedBack:
