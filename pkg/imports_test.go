@@ -61,12 +61,14 @@ var may = map[string][]string{
 	// A gateway's simulator shares the words and none of the code of the side
 	// that it tests.
 	"gatewaysim": nouns,
+	"truth":      {"gatewaysim", "postgres"},
+	"process":    nil,
 
 	// Wiring. It may know everybody, and nobody but a main may know it.
 	"app": append([]string{"daemon", "ingest", "processor", "sweeper", "postgres", "queue", "lookup", "localpg",
 		"provider", "provider/registry", "settlement", "sweep", "explain"}, nouns...),
 	"sweeper/command": {"app", "daemon", "sweep", "sweeper"},
-	"demo":            {"app", "daemon", "gatewaysim", "postgres", "sweep", "sweeper"},
+	"demo":            {"app", "daemon", "gatewaysim", "postgres", "process", "sweep", "sweeper", "truth"},
 
 	// Rooms for tests.
 	"e2e":                                nil, // its tests import what they like

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,27 +58,6 @@ func TestADemoThatIsInterruptedSaysSo(t *testing.T) {
 	r, err := failing(t, ctx, t.TempDir())
 	if err == nil || !strings.HasPrefix(err.Error(), "interrupted (signal: interrupt)") || r.Error != err.Error() {
 		t.Errorf("the error is %v, the report's %q", err, r.Error)
-	}
-}
-
-func TestAChildThatDiesAtItsStartIsQuoted(t *testing.T) {
-	t.Parallel()
-	c := &child{log: filepath.Join(t.TempDir(), "ingest.log"), done: make(chan struct{})}
-	if err := os.WriteFile(c.log, []byte("first\numavez: INGEST_ADDR: taken\n\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	if err := c.ended(); err != nil {
-		t.Fatalf("it lives, and gives %v", err)
-	}
-	close(c.done)
-	err := waitFor(t.Context(), time.Minute, "ingest", c.ended)
-	if err == nil || err.Error() != "ingest ended at its start: umavez: INGEST_ADDR: taken" || time.Since(begin) > 10*time.Second {
-		t.Errorf("after %s: %v", time.Since(begin), err)
-	}
-	slow := waitFor(t.Context(), time.Millisecond, "the broker", func() error { return errors.New("refused") })
-	if slow == nil || slow.Error() != "the broker did not come up within 1ms: refused" {
-		t.Errorf("%v", slow)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/umavez/umavez/pkg/gatewaysim"
 	"github.com/umavez/umavez/pkg/postgres"
+	"github.com/umavez/umavez/pkg/truth"
 )
 
 // Report is what the demo found; its JSON names are an interface.
@@ -69,14 +70,15 @@ func (r *Report) stormed(s gatewaysim.Report) {
 	r.AckP50, r.AckP99, r.EventsPerSecond, r.StormSeconds = s.Latency.P50, s.Latency.P99, s.EventsPerSecond, s.Elapsed.Seconds()
 }
 
-// shown bounds the list of differences.
-const shown = 50
+// compared takes over what differs from the truth.
+func (r *Report) compared(t truth.Result) {
+	r.Payments, r.Unheard, r.Beneficiaries, r.EventsAcknowledged = t.Payments, t.Unheard, t.Beneficiaries, t.EventsAcknowledged
+	r.Statuses, r.Mismatches, r.Differences = t.Statuses, t.Mismatches, t.Differences
+}
 
 func (r *Report) mismatch(format string, args ...any) {
 	r.Mismatches++
-	if len(r.Differences) < shown {
-		r.Differences = append(r.Differences, fmt.Sprintf(format, args...))
-	}
+	r.Differences = append(r.Differences, fmt.Sprintf(format, args...))
 }
 
 // OK says whether everything is as it should be.

@@ -19,6 +19,7 @@ import (
 	"github.com/umavez/umavez/pkg/daemon"
 	"github.com/umavez/umavez/pkg/gatewaysim"
 	"github.com/umavez/umavez/pkg/postgres"
+	"github.com/umavez/umavez/pkg/process"
 	"github.com/umavez/umavez/pkg/sweep"
 	"github.com/umavez/umavez/pkg/sweeper"
 )
@@ -38,11 +39,11 @@ type world struct {
 	api        *http.Server
 	db         *postgres.DB
 	ingestURL  string
-	broker     *child // nil: one was given, it is not ours to kill
+	broker     *process.Process // nil: one was given, it is not ours to kill
 	brokerArgs []string
 	ours       bool // the streams of the given broker were made by us
-	ingest     *child
-	processors []*child
+	ingest     *process.Process
+	processors []*process.Process
 	sweeper    *app.Sweeper
 	sources    []string // "stripe/default", as reconciliation names them
 
@@ -146,12 +147,7 @@ func (w *world) startBroker(ctx context.Context) error {
 	if w.broker, err = w.spawn("broker", nil, w.brokerArgs...); err != nil {
 		return err
 	}
-	return waitFor(ctx, 20*time.Second, "the broker", func() error {
-		if err := w.broker.ended(); err != nil {
-			return err
-		}
-		return dial(fmt.Sprintf("127.0.0.1:%d", port))
-	})
+	return process.Await(ctx, 20*time.Second, "the broker", func() error { return dial(fmt.Sprintf("127.0.0.1:%d", port)) }, w.broker)
 }
 
 // borrowBroker uses the broker that was given, when nobody else does.
@@ -206,12 +202,7 @@ func (w *world) startRoles(ctx context.Context) (err error) {
 		}
 		w.processors = append(w.processors, p)
 	}
-	return waitFor(ctx, 20*time.Second, "ingest", func() error {
-		for _, c := range append([]*child{w.ingest}, w.processors...) {
-			if err := c.ended(); err != nil {
-				return err
-			}
-		}
+	return process.Await(ctx, 20*time.Second, "ingest", func() error {
 		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/readyz", adminPort))
 		if err != nil {
 			return err
@@ -221,16 +212,24 @@ func (w *world) startRoles(ctx context.Context) (err error) {
 			return fmt.Errorf("not ready: %d", resp.StatusCode)
 		}
 		return nil
-	})
+	}, append([]*process.Process{w.ingest}, w.processors...)...)
 }
 
-func (w *world) spawnProcessor(i int) (*child, error) {
+// spawn starts this program again with other arguments.
+func (w *world) spawn(name string, env []string, args ...string) (*process.Process, error) {
+	return process.Start(process.Spec{Name: name, Args: args, Env: env, LogDir: w.logs})
+}
+
+// grace is how long a role may take to stop in order.
+const grace = 15 * time.Second
+
+func (w *world) spawnProcessor(i int) (*process.Process, error) {
 	return w.spawn(fmt.Sprintf("processor-%d", i+1), []string{"ADMIN_ADDR=off", "PROCESSOR_WORKERS=1", "PARK_LIMIT=1h"}, "role", "processor")
 }
 
 // killProcessor ends one processor without notice, and starts it again.
 func (w *world) killProcessor(ctx context.Context) (err error) {
-	w.processors[0].kill()
+	w.processors[0].Kill()
 	w.noteKill("processor 1, SIGKILL")
 	pause(ctx, time.Second)
 	w.processors[0], err = w.spawnProcessor(0)
@@ -243,7 +242,7 @@ func (w *world) killBroker(ctx context.Context) (err error) {
 		w.noteKill("none of the broker: it was given")
 		return nil
 	}
-	w.broker.kill()
+	w.broker.Kill()
 	w.noteKill("broker, SIGKILL")
 	pause(ctx, time.Second)
 	w.broker, err = w.spawn("broker", nil, w.brokerArgs...)
@@ -328,8 +327,8 @@ SELECT (SELECT count(*) FROM event_work), (SELECT count(*) FROM outbox WHERE rel
 }
 
 func (w *world) stop() {
-	for _, c := range append(append([]*child{}, w.processors...), w.ingest) {
-		c.stop()
+	for _, p := range append(append([]*process.Process{}, w.processors...), w.ingest) {
+		p.Stop(grace)
 	}
 	if w.sweeper != nil {
 		w.sweeper.Close()
@@ -340,7 +339,7 @@ func (w *world) stop() {
 	if w.db != nil {
 		w.db.Close()
 	}
-	w.broker.stop()
+	w.broker.Stop(grace)
 	if w.api != nil {
 		_ = w.api.Close()
 	}
@@ -364,27 +363,6 @@ func dial(addr string) error {
 		return err
 	}
 	return c.Close()
-}
-
-// errFatal ends a wait early.
-type errFatal struct{ error }
-
-func waitFor(ctx context.Context, limit time.Duration, what string, try func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		var fatal errFatal
-		if errors.As(err, &fatal) {
-			return fatal.error
-		}
-		if !pause(ctx, 50*time.Millisecond) {
-			return fmt.Errorf("%s did not come up within %s: %w", what, limit, err)
-		}
-	}
 }
 
 // pause waits, and says whether there is still time.

@@ -1,6 +1,6 @@
-package demo
+package process
 
 import "syscall"
 
-// dieWithParent ends the child when the demo is killed.
+// dieWithParent ends the child when its starter is killed.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGTERM }
