@@ -33,8 +33,9 @@ type callKey struct{}
 // misbehave waits as long as configured and says whether it has answered
 // already, with an error.
 func (s *Sim) misbehave(w http.ResponseWriter, r *http.Request, call uint64) bool {
-	wait := s.cfg.API.Latency
-	if j := s.cfg.API.Jitter; j > 0 {
+	api := s.api.Load()
+	wait := api.Latency
+	if j := api.Jitter; j > 0 {
 		wait += time.Duration(mix(call, 1) % uint64(j))
 	}
 	if wait > 0 {
@@ -47,12 +48,12 @@ func (s *Sim) misbehave(w http.ResponseWriter, r *http.Request, call uint64) boo
 		}
 	}
 	switch h := mix(call, 2); {
-	case chance(h, s.cfg.API.TooMany):
-		after := max(1, int((s.cfg.API.RetryAfter+time.Second-1)/time.Second))
+	case chance(h, api.TooMany):
+		after := max(1, int((api.RetryAfter+time.Second-1)/time.Second))
 		w.Header().Set("Retry-After", strconv.Itoa(after))
 		answer(w, http.StatusTooManyRequests, object{{"error", object{{"message", "Too many requests"}}}})
 		return true
-	case chance(mix(call, 3), s.cfg.API.ServerErrors):
+	case chance(mix(call, 3), api.ServerErrors):
 		status := http.StatusInternalServerError
 		if h%2 == 0 {
 			status = http.StatusServiceUnavailable
@@ -92,8 +93,9 @@ func (s *Sim) view(r *http.Request, a *account, id string) (*pay, *state) {
 	}
 	n := int(pub.steps)
 	call, _ := r.Context().Value(callKey{}).(uint64)
-	fresh := time.Since(time.Unix(0, pub.at)) < s.cfg.API.StaleFor
-	if n > 1 && fresh && p.steps[n-1].mayLag && chance(mix(call, 4), s.cfg.API.Stale) {
+	api := s.api.Load()
+	fresh := time.Since(time.Unix(0, pub.at)) < api.StaleFor
+	if n > 1 && fresh && p.steps[n-1].mayLag && chance(mix(call, 4), api.Stale) {
 		n--
 	}
 	return p, &p.steps[n-1].state

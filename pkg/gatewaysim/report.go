@@ -83,6 +83,9 @@ type Answer struct {
 	Status   int // 0 without an answer
 	Err      error
 	Latency  time.Duration
+	// BodySHA256 is that of what was sent, in hex; of a request that may tell
+	// of several events, of the part about the delivery's own.
+	BodySHA256 string
 }
 
 // tally collects answers; it is safe for concurrent use.

@@ -291,10 +291,12 @@ func (r *run) attempt(ctx context.Context, d *Delivery, try int) (Answer, []byte
 	if ctx.Err() == nil {
 		r.tally.attempt(a)
 	}
+	body := sent.kept()
 	if r.cfg.OnAnswer != nil {
+		a.BodySHA256 = hashOf(body)
 		r.cfg.OnAnswer(a)
 	}
-	return a, sent.kept()
+	return a, body
 }
 
 func (r *run) post(ctx context.Context, url string, sent Sent) (int, error) {

@@ -19,6 +19,7 @@ type Sim struct {
 	deliveries []Delivery
 	places     []atomic.Pointer[publication]
 	apiSeq     atomic.Uint64
+	api        atomic.Pointer[API] // how it behaves now
 }
 
 type objectKey struct {
@@ -77,6 +78,7 @@ func New(cfg Config) (*Sim, error) {
 		return nil, err
 	}
 	s := &Sim{cfg: cfg, byID: map[objectKey]*pay{}}
+	s.SetAPI(cfg.API)
 	secrets := newRand(cfg.Seed, streamSecrets)
 	for _, source := range cfg.Gateways {
 		name, acct, plain := strings.Cut(source, "/")
@@ -105,6 +107,19 @@ func New(cfg Config) (*Sim, error) {
 	s.places = make([]atomic.Pointer[publication], len(s.payments))
 	s.deliveries = s.schedule()
 	return s, nil
+}
+
+// SetAPI changes how the lookup APIs behave from now on. A replica must not lag
+// for longer than Config.API said, since Settings allows for that much.
+func (s *Sim) SetAPI(a API) {
+	if a.RetryAfter == 0 {
+		a.RetryAfter = time.Second
+	}
+	a.StaleFor = min(a.StaleFor, s.cfg.API.StaleFor)
+	if a.StaleFor == 0 {
+		a.StaleFor = s.cfg.API.StaleFor
+	}
+	s.api.Store(&a)
 }
 
 // Truth returns the truth about every payment at the end of its history, in
