@@ -8,12 +8,15 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 WITH_PG  := $(GO) run ./pkg/postgres/postgrestest/withpostgres
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
+.PHONY: help build build-failpoints test test-short fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
 build: ensure-go $(COMMANDS) ## build every command into bin/
+
+build-failpoints: ensure-go ## programs that tests can break at named places, into bin/failpoints/
+	$(GO) build -trimpath -tags failpoints -o $(BIN)/failpoints/ ./cmd/ingest ./cmd/processor ./cmd/sweeper ./cmd/umavez
 
 $(COMMANDS): ensure-go
 	$(GO) build -trimpath -o $(BIN)/$@ ./cmd/$@
@@ -40,6 +43,7 @@ lint: ensure-go vet ## what must be clean before a change goes in
 
 vet: ensure-go
 	$(GO) vet ./...
+	$(GO) vet -tags failpoints ./...
 
 fmt: ensure-go ## format the code
 	gofmt -w $$($(GO) list -f '{{.Dir}}' ./...)

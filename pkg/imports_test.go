@@ -31,6 +31,7 @@ var may = map[string][]string{
 	"ledger":     {"money", "payment"},
 	"settlement": {"event", "payment", "ledger"},
 	"sweep":      {"event"},
+	"failpoint":  nil,
 	"provider":   {"money", "event", "payment"},
 
 	"provider/asaas":            gateway,
@@ -47,15 +48,15 @@ var may = map[string][]string{
 	"provider/zoop":             gateway,
 	"provider/registry":         append([]string{"provider/asaas", "provider/efi", "provider/iugu", "provider/pagarme", "provider/pagbank", "provider/mercadopago", "provider/pagpolar", "provider/standardwebhooks", "provider/stripe", "provider/zoop"}, gateway...),
 
-	"postgres": append([]string{"settlement", "sweep", "schema"}, nouns...),
-	"queue":    {"event"},
+	"postgres": append([]string{"failpoint", "settlement", "sweep", "schema"}, nouns...),
+	"queue":    {"event", "failpoint"},
 	"lookup":   append([]string{"provider"}, nouns...),
-	"daemon":   nil,
+	"daemon":   {"failpoint"},
 	"localpg":  nil,
 
-	"ingest":    append([]string{"provider"}, nouns...),
-	"processor": append([]string{"provider", "lookup", "settlement"}, nouns...),
-	"sweeper":   append([]string{"provider", "sweep"}, nouns...),
+	"ingest":    append([]string{"failpoint", "provider"}, nouns...),
+	"processor": append([]string{"failpoint", "provider", "lookup", "settlement"}, nouns...),
+	"sweeper":   append([]string{"failpoint", "provider", "sweep"}, nouns...),
 	"explain":   {"event", "payment", "provider"},
 
 	// A gateway's simulator shares the words and none of the code of the side

@@ -14,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/failpoint"
 )
 
 // checkTimeout bounds one readiness check; a probe usually waits 1 to 3 s.
@@ -77,6 +79,10 @@ func (d *Daemon) AdminHandler() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	if failpoint.Enabled {
+		mux.HandleFunc("GET /failpoints", showFailpoints)
+		mux.HandleFunc("PUT /failpoints", replaceFailpoints)
+	}
 	for pattern, h := range d.admin {
 		mux.Handle(pattern, h)
 	}

@@ -58,7 +58,10 @@ func ExitCode(err error) int {
 //	func main() { daemon.Main("ingest", run) }
 func Main(name string, run func(ctx context.Context) error) {
 	ctx, stop := Signals(context.Background(), os.Exit)
-	err := run(ctx)
+	err := armFailpoints()
+	if err == nil {
+		err = run(ctx)
+	}
 	stop()
 	report(os.Stderr, name, err)
 	os.Exit(ExitCode(err))

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/failpoint"
 )
 
 // The reasons why a unit is not taken.
@@ -190,7 +191,13 @@ func (c *committer) commit(batch []*unit) {
 	}
 	started := time.Now()
 	stored := make([]event.Stored, len(arrivals))
-	err := c.insert(ctx, arrivals, stored)
+	err := failpoint.At(ctx, "ingest.taken")
+	if err == nil {
+		err = c.insert(ctx, arrivals, stored)
+	}
+	if err == nil {
+		err = failpoint.At(ctx, "ingest.stored")
+	}
 	c.metrics.batch(len(arrivals), time.Since(started), err)
 	if err != nil {
 		c.log.Error("batch.failed", zap.Int("events", len(arrivals)), zap.Duration("duration", time.Since(started)), zap.Error(err))
@@ -204,7 +211,7 @@ func (c *committer) commit(batch []*unit) {
 	for i := range stored {
 		c.metrics.stored(&arrivals[i], stored[i])
 		if a := &arrivals[i]; stored[i].Publish {
-			if !c.offer(event.Notice{ID: stored[i].ID, Provider: a.Provider, Account: a.Account, PaymentRef: a.PaymentRef}) {
+			if failpoint.At(ctx, "ingest.offering") != nil || !c.offer(event.Notice{ID: stored[i].ID, Provider: a.Provider, Account: a.Account, PaymentRef: a.PaymentRef}) {
 				c.metrics.unpublished.Inc()
 			}
 		}

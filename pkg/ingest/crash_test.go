@@ -43,7 +43,7 @@ func crashingProcess(at string) {
 
 func TestAProcessThatDiesBetweenAnyTwoStatementsLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	for _, step := range []string{"events_inserted", "redeliveries_counted", "revivals_locked", "events_revived", "revival_committed"} {
+	for _, step := range []string{"insert_answered", "redeliveries_answered", "revivals_locked", "events_revived", "revival_committed"} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

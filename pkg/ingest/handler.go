@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/umavez/umavez/pkg/failpoint"
 	"github.com/umavez/umavez/pkg/provider"
 )
 
@@ -96,10 +97,18 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 		in.refuseBody(w, src, err)
 		return
 	}
+	if err := failpoint.At(r.Context(), "ingest.body_read"); err != nil {
+		in.refuseBody(w, src, errTruncated)
+		return
+	}
 	req.Path, req.Peer, req.ClientVerified = rest, peer, clientVerified
 	secret, reason := verify(src, req, sent)
 	if reason != provider.ReasonNone {
 		in.refuse(w, src, req, len(sent), reason)
+		return
+	}
+	if err := failpoint.At(r.Context(), "ingest.authentic"); err != nil {
+		in.later(w, src)
 		return
 	}
 	if len(sent) == 0 && !src.Traits().EmptyBodies {
@@ -116,7 +125,11 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 		in.metrics.panics.WithLabelValues("parser").Inc()
 		in.log.Error("ingest.panic", zap.String("provider", src.name), zap.Any("panic", failed))
 	}
-	in.store(w, src, newUnit(arrivals), started)
+	if err := failpoint.At(r.Context(), "ingest.parsed"); err != nil {
+		in.later(w, src)
+		return
+	}
+	in.store(w, r, src, newUnit(arrivals), started)
 }
 
 // source finds the account that an address is for, and what follows it.
@@ -220,7 +233,7 @@ func (in *Ingest) refuseBody(w http.ResponseWriter, src source, err error) {
 
 // store waits for the unit's commit, but not longer than the deadline. It
 // does not watch for the sender's leaving: the batch goes on anyway, and soon.
-func (in *Ingest) store(w http.ResponseWriter, src source, u *unit, started time.Time) {
+func (in *Ingest) store(w http.ResponseWriter, r *http.Request, src source, u *unit, started time.Time) {
 	switch err := in.committer.submit(u); {
 	case errors.Is(err, errFull):
 		in.overflow(w, src, "queue")
@@ -240,6 +253,13 @@ func (in *Ingest) store(w http.ResponseWriter, src source, u *unit, started time
 		return
 	}
 	if u.err != nil {
+		in.later(w, src)
+		return
+	}
+	if err := failpoint.At(r.Context(), "ingest.answering"); err != nil {
+		if errors.Is(err, failpoint.ErrLost) {
+			panic(http.ErrAbortHandler) // the sender's connection ends without an answer
+		}
 		in.later(w, src)
 		return
 	}

@@ -133,7 +133,7 @@ func (db *DB) insertNew(ctx context.Context, arrivals []event.Arrival, indices [
 	fresh = make(map[key]int64, len(indices))
 	tries := 0
 	begin := func() { clear(fresh); tries++ }
-	err = db.autocommitted(ctx, insertEvents, insertArgs(arrivals, indices), begin, func(rows pgx.Rows) error {
+	err = db.autocommitted(ctx, "insert", insertEvents, insertArgs(arrivals, indices), begin, func(rows pgx.Rows) error {
 		var id int64
 		var k key
 		if err := rows.Scan(&id, &k.provider, &k.account, &k.dedupe); err != nil {
@@ -142,9 +142,6 @@ func (db *DB) insertNew(ctx context.Context, arrivals []event.Arrival, indices [
 		fresh[k] = id
 		return nil
 	})
-	if err == nil {
-		err = db.at("events_inserted")
-	}
 	return fresh, tries > 1, err
 }
 

@@ -440,7 +440,7 @@ var randomText = func() string {
 // row, one piece of work, and at most one result a turn.
 func TestACutBetweenAnyTwoStatementsLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	steps := []string{"events_inserted", "redeliveries_counted", "revivals_locked", "events_revived", "revival_committed"}
+	steps := []string{"insert_answered", "redeliveries_answered", "revivals_locked", "events_revived", "revival_committed"}
 	for _, step := range steps {
 		for _, how := range []string{"error", "connection"} {
 			t.Run(step+" "+how, func(t *testing.T) {

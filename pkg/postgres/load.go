@@ -98,8 +98,8 @@ func (db *DB) Load(ctx context.Context, ids []int64) (settlement.Batch, error) {
 	})
 	out.Held = make(map[settlement.Ref]settlement.Held)
 	batch.Queue(loadHeld, ids).Query(func(rows pgx.Rows) error { return collectHeld(rows, out.Held) })
-	if err := db.Pool.SendBatch(ctx, batch).Close(); err != nil {
-		return settlement.Batch{}, fmt.Errorf("load batch: %w", classify(err))
+	if err := db.between(ctx, "load", func() error { return db.Pool.SendBatch(ctx, batch).Close() }); err != nil {
+		return settlement.Batch{}, fmt.Errorf("load batch: %w", err)
 	}
 	return out, nil
 }
@@ -111,13 +111,16 @@ func (db *DB) Held(ctx context.Context, refs []settlement.Ref) (map[settlement.R
 		providers[i], accounts[i], ids[i] = r.Provider, r.Account, r.GatewayID
 	}
 	held := make(map[settlement.Ref]settlement.Held, len(refs))
-	rows, err := db.Pool.Query(ctx, heldByRefs, providers, accounts, ids)
-	if err == nil {
+	err := db.between(ctx, "held", func() error {
+		rows, err := db.Pool.Query(ctx, heldByRefs, providers, accounts, ids)
+		if err != nil {
+			return err
+		}
 		defer rows.Close()
-		err = collectHeld(rows, held)
-	}
+		return collectHeld(rows, held)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("read payments: %w", classify(err))
+		return nil, fmt.Errorf("read payments: %w", err)
 	}
 	return held, nil
 }
@@ -141,14 +144,17 @@ LIMIT 10`
 // reference, as the gateway or the application gave it; ten at most. Where
 // some of them are captured, the attempts that failed are left out: disputes
 // and refunds are about money.
-func (db *DB) Referenced(ctx context.Context, provider, account, reference string) ([]string, error) {
-	rows, err := db.Pool.Query(ctx, referenced, provider, account, reference)
+func (db *DB) Referenced(ctx context.Context, provider, account, reference string) (ids []string, err error) {
+	err = db.between(ctx, "referenced", func() error {
+		rows, err := db.Pool.Query(ctx, referenced, provider, account, reference)
+		if err != nil {
+			return err
+		}
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("payments of a reference: %w", classify(err))
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("payments of a reference: %w", classify(err))
+		return nil, fmt.Errorf("payments of a reference: %w", err)
 	}
 	return ids, nil
 }

@@ -118,7 +118,7 @@ func (db *DB) EnsurePartitions(ctx context.Context) error {
 		return classify(err)
 	}
 	defer conn.Release()
-	return ensurePartitions(ctx, conn.Conn())
+	return db.between(ctx, "partitions", func() error { return ensurePartitions(ctx, conn.Conn()) })
 }
 
 var migrationFile = regexp.MustCompile(`^(\d+)_.*\.sql$`)

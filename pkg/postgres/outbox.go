@@ -29,8 +29,11 @@ func (db *DB) RelayOutbox(ctx context.Context, limit int, send func(context.Cont
 		mark   = `UPDATE outbox SET relayed_at = now() WHERE id = ANY($1)`
 	)
 	var sendErr error
-	err = db.InTx(ctx, func(tx pgx.Tx) error {
+	err = db.inTx(ctx, "outbox", func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, lead).Scan(&leading); err != nil || !leading {
+			return err
+		}
+		if err := db.at(ctx, "outbox", "_led"); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, unsent, limit)
@@ -41,14 +44,14 @@ func (db *DB) RelayOutbox(ctx context.Context, limit int, send func(context.Cont
 		if err != nil || len(out) == 0 {
 			return err
 		}
-		if err := db.at("outbox_read"); err != nil {
+		if err := db.at(ctx, "outbox", "_read"); err != nil {
 			return err
 		}
 		var sent int
 		if sent, sendErr = send(ctx, out); sent == 0 {
 			return nil
 		}
-		if err := db.at("outbox_sent"); err != nil {
+		if err := db.at(ctx, "outbox", "_sent"); err != nil {
 			return err
 		}
 		ids := column(out[:sent], func(o Outgoing) int64 { return o.ID })
@@ -56,7 +59,7 @@ func (db *DB) RelayOutbox(ctx context.Context, limit int, send func(context.Cont
 			return err
 		}
 		relayed = sent
-		return db.at("outbox_marked")
+		return db.at(ctx, "outbox", "_marked")
 	})
 	if err != nil {
 		return 0, leading, fmt.Errorf("relay outbox: %w", err)

@@ -119,9 +119,10 @@ func (db *DB) CheckDurability(ctx context.Context) error {
 	return nil
 }
 
-// InTx runs fn in one transaction and commits it. When the commit's own answer
-// is lost the error is ErrUnknownOutcome: it may or may not have happened.
-func (db *DB) InTx(ctx context.Context, fn func(pgx.Tx) error) error {
+// inTx runs fn in one transaction and commits it; name is for its points. When
+// the commit's own answer is lost the error is ErrUnknownOutcome: it may or may
+// not have happened.
+func (db *DB) inTx(ctx context.Context, name string, fn func(pgx.Tx) error) error {
 	// The level is said and not left to the server's default: revival and the
 	// settling of events see what was committed while they waited for a lock.
 	tx, err := db.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
@@ -129,10 +130,20 @@ func (db *DB) InTx(ctx context.Context, fn func(pgx.Tx) error) error {
 		return classify(err)
 	}
 	defer rollback(ctx, tx)
+	if err := db.at(ctx, name, "_begun"); err != nil {
+		return classify(err)
+	}
 	if err := fn(tx); err != nil {
 		return classify(err)
 	}
-	return commitError(tx.Commit(ctx))
+	err = db.at(ctx, name, "_committing")
+	if err == nil {
+		err = tx.Commit(ctx)
+	}
+	if err == nil {
+		err = db.at(ctx, name, "_committed")
+	}
+	return commitError(err)
 }
 
 // rollback ends a transaction that did not commit; after a commit it has no

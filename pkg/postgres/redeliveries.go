@@ -106,7 +106,7 @@ func (db *DB) countRepeats(ctx context.Context, arrivals []event.Arrival, indice
 		clear(ids)
 		revivable, reopen = nil, nil
 	}
-	err := db.autocommitted(ctx, countRedeliveries, args, begin, func(rows pgx.Rows) error {
+	err := db.autocommitted(ctx, "redeliveries", countRedeliveries, args, begin, func(rows pgx.Rows) error {
 		var id int64
 		var k key
 		var again, revives bool
@@ -119,9 +119,6 @@ func (db *DB) countRepeats(ctx context.Context, arrivals []event.Arrival, indice
 		}
 		return nil
 	})
-	if err == nil {
-		err = db.at("redeliveries_counted")
-	}
 	if err != nil {
 		return err
 	}
@@ -161,7 +158,7 @@ func (db *DB) restoreBodies(ctx context.Context, arrivals []event.Arrival, indic
 		column(revivable, func(id int64) []byte { return given[id].BodySHA256[:] }),
 		column(revivable, func(id int64) []byte { return notNil(given[id].Body) }),
 	}
-	return db.autocommitted(ctx, restoreBodies, args, func() {}, func(pgx.Rows) error { return nil })
+	return db.autocommitted(ctx, "bodies", restoreBodies, args, func() {}, func(pgx.Rows) error { return nil })
 }
 
 // revive marks unfinished events with reopen, and puts settled events back to
@@ -182,7 +179,7 @@ func (db *DB) revive(ctx context.Context, ids []int64, reopen []bool) (revived [
 	sortedReopen := column(order, func(i int) bool { return reopen[i] })
 	err = patiently(ctx, func() error {
 		revived = nil
-		err := db.InTx(ctx, func(tx pgx.Tx) error {
+		err := db.inTx(ctx, "revival", func(tx pgx.Tx) error {
 			var s statements
 			s.query("revivals_locked", lockRevivals, func(rows pgx.Rows) error {
 				for rows.Next() { //nolint:revive // the locks are what was asked for
@@ -222,9 +219,6 @@ func (db *DB) revive(ctx context.Context, ids []int64, reopen []bool) (revived [
 		}
 		return err
 	})
-	if err == nil {
-		err = db.at("revival_committed")
-	}
 	if err != nil {
 		return nil, fmt.Errorf("revive events: %w", err)
 	}

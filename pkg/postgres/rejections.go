@@ -27,7 +27,7 @@ SET at = EXCLUDED.at, provider = EXCLUDED.provider, account = EXCLUDED.account,
 	if len(list) == 0 {
 		return nil
 	}
-	err := db.autocommitted(ctx, record, []any{
+	err := db.autocommitted(ctx, "rejections", record, []any{
 		column(list, func(r Rejection) string { return storable(r.Provider, maxText) }),
 		column(list, func(r Rejection) string { return storable(r.Account, maxText) }),
 		column(list, func(r Rejection) string { return storable(r.Reason, maxText) }),

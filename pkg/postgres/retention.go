@@ -21,19 +21,25 @@ DELETE FROM event_bodies_default WHERE ctid = ANY (ARRAY(
   WHERE received_on < first_day_of_needed_bodies((now() AT TIME ZONE 'UTC' - $1::interval)::date) LIMIT 5000))`
 	)
 	for again := true; again; {
-		if err := db.Pool.QueryRow(ctx, drop, keep).Scan(&again); err != nil {
-			return days, fmt.Errorf("drop old bodies: %w", classify(err))
+		err := db.between(ctx, "drop_bodies", func() error { return db.Pool.QueryRow(ctx, drop, keep).Scan(&again) })
+		if err != nil {
+			return days, fmt.Errorf("drop old bodies: %w", err)
 		}
 		if again {
 			days++
 		}
 	}
 	for {
-		tag, err := db.Pool.Exec(ctx, trim, keep)
+		var trimmed int64
+		err := db.between(ctx, "trim_bodies", func() error {
+			tag, err := db.Pool.Exec(ctx, trim, keep)
+			trimmed = tag.RowsAffected()
+			return err
+		})
 		if err != nil {
-			return days, fmt.Errorf("drop old bodies: %w", classify(err))
+			return days, fmt.Errorf("drop old bodies: %w", err)
 		}
-		if tag.RowsAffected() == 0 {
+		if trimmed == 0 {
 			return days, nil
 		}
 	}
@@ -60,7 +66,7 @@ WITH old AS (
 )
 DELETE FROM events e USING old WHERE e.id = old.id`
 	)
-	err = db.InTx(ctx, func(tx pgx.Tx) error {
+	err = db.inTx(ctx, "forget", func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, oldest, keep, most)
 		if err != nil {
 			return err
@@ -70,7 +76,13 @@ DELETE FROM events e USING old WHERE e.id = old.id`
 			return err
 		}
 		slices.Sort(ids)
+		if err := db.at(ctx, "forget", "_chosen"); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, lockRevivals, ids); err != nil {
+			return err
+		}
+		if err := db.at(ctx, "forget", "_locked"); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, forget, ids)

@@ -13,10 +13,14 @@ import (
 
 // autocommitted runs one statement that is its own transaction; when it
 // returns nil, the commit is flushed. begin is called before every try: rows
-// of a try that ended badly may be of a transaction that never was.
-func (db *DB) autocommitted(ctx context.Context, sql string, args []any, begin func(), scan func(pgx.Rows) error) error {
+// of a try that ended badly may be of a transaction that never was. step is for
+// its points, which every try passes.
+func (db *DB) autocommitted(ctx context.Context, step, sql string, args []any, begin func(), scan func(pgx.Rows) error) error {
 	return patiently(ctx, func() error {
 		begin()
+		if err := db.at(ctx, step, asked); err != nil {
+			return statementError(err)
+		}
 		rows, err := db.Pool.Query(ctx, sql, args...)
 		if err != nil {
 			return statementError(err)
@@ -27,7 +31,11 @@ func (db *DB) autocommitted(ctx context.Context, sql string, args []any, begin f
 				return statementError(err)
 			}
 		}
-		return statementError(rows.Err())
+		rows.Close()
+		if err := rows.Err(); err != nil {
+			return statementError(err)
+		}
+		return statementError(db.at(ctx, step, answered))
 	})
 }
 

@@ -108,15 +108,12 @@ func (db *DB) Settle(ctx context.Context, events []settlement.Handle, refs []set
 	slices.SortFunc(refs, settlement.Ref.Compare)
 	refs = slices.Compact(refs)
 	var decided settlement.Decision
-	err := db.InTx(ctx, func(tx pgx.Tx) error {
-		if err := db.at("begun"); err != nil {
-			return err
-		}
+	err := db.inTx(ctx, "settle", func(tx pgx.Tx) error {
 		claimed, held, err := db.lock(ctx, tx, events, refs)
 		if err != nil {
 			return err
 		}
-		if err := db.at("locked"); err != nil {
+		if err := db.at(ctx, "settle", "_locked"); err != nil {
 			return err
 		}
 		if len(claimed) == 0 {
@@ -131,11 +128,6 @@ func (db *DB) Settle(ctx context.Context, events []settlement.Handle, refs []set
 		}
 		return db.write(ctx, tx, decided)
 	})
-	if err == nil {
-		if hookErr := db.at("committed"); hookErr != nil {
-			err = fmt.Errorf("%w: %w", ErrUnknownOutcome, hookErr)
-		}
-	}
 	if err != nil {
 		return settlement.Decision{}, fmt.Errorf("settle batch: %w", err)
 	}

@@ -31,15 +31,15 @@ func (s *statements) query(step, sql string, rows func(pgx.Rows) error, args ...
 	*s = append(*s, statement{step, sql, args, rows})
 }
 
-// run sends all statements in one round trip. With a hook it sends the same
-// statements one by one, so that a test can cut between any two.
+// run sends all statements in one round trip. When a test wants to cut between
+// two, it sends the same statements one by one.
 func (db *DB) run(ctx context.Context, tx pgx.Tx, list statements) error {
-	if db.Hook != nil {
+	if db.stepwise() {
 		for _, s := range list {
 			if err := sendAll(ctx, tx, statements{s}); err != nil {
 				return err
 			}
-			if err := db.at(s.step); err != nil {
+			if err := db.at(ctx, s.step, ""); err != nil {
 				return err
 			}
 		}

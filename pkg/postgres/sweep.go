@@ -36,17 +36,21 @@ LIMIT $4`
 	if f.OlderThan > 0 {
 		sql, args = older, []any{f.Provider, after.EventID, f.OlderThan, limit}
 	}
-	rows, err := db.Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read due events: %w", classify(err))
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sweep.Row, err error) {
-		err = row.Scan(&r.Notice.ID, &r.NextAt, &r.Notice.Provider, &r.Notice.Account, &r.Notice.PaymentRef, &r.Type, &r.State, &r.Reason,
-			&r.Attempts, &r.Sweeps, &r.Turn, &r.Since, &r.ReceivedAt)
-		return r, err
+	var out []sweep.Row
+	err := db.between(ctx, "due_page", func() error {
+		rows, err := db.Pool.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sweep.Row, err error) {
+			err = row.Scan(&r.Notice.ID, &r.NextAt, &r.Notice.Provider, &r.Notice.Account, &r.Notice.PaymentRef, &r.Type, &r.State, &r.Reason,
+				&r.Attempts, &r.Sweeps, &r.Turn, &r.Since, &r.ReceivedAt)
+			return r, err
+		})
+		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read due events: %w", classify(err))
+		return nil, fmt.Errorf("read due events: %w", err)
 	}
 	return out, nil
 }
@@ -67,11 +71,14 @@ WHERE w.event_id = s.event_id AND w.next_at = s.next_at`
 	// Rows are locked in the order of the plan, claims in that of their ids: a
 	// deadlock is possible, and harmless when it is tried again.
 	return patiently(ctx, func() error {
-		_, err := db.Pool.Exec(ctx, mark,
-			column(rows, func(r sweep.Row) int64 { return r.Notice.ID }),
-			column(rows, func(r sweep.Row) time.Time { return r.NextAt }))
+		err := db.between(ctx, "mark_swept", func() error {
+			_, err := db.Pool.Exec(ctx, mark,
+				column(rows, func(r sweep.Row) int64 { return r.Notice.ID }),
+				column(rows, func(r sweep.Row) time.Time { return r.NextAt }))
+			return err
+		})
 		if err != nil {
-			return fmt.Errorf("mark swept events: %w", classify(err))
+			return fmt.Errorf("mark swept events: %w", err)
 		}
 		return nil
 	})
@@ -90,8 +97,8 @@ WITH piece AS (
 SELECT count(*), COALESCE(max(event_id), 0) FROM rung`
 	for last := int64(0); ; {
 		var n int
-		if err := db.Pool.QueryRow(ctx, due, last).Scan(&n, &last); err != nil {
-			return events, fmt.Errorf("make all pending events due: %w", classify(err))
+		if err := db.between(ctx, "ring_for_all", func() error { return db.Pool.QueryRow(ctx, due, last).Scan(&n, &last) }); err != nil {
+			return events, fmt.Errorf("make all pending events due: %w", err)
 		}
 		if n == 0 {
 			return events, nil
@@ -115,11 +122,16 @@ WITH old AS (
 )
 INSERT INTO event_results (event_id, turn, status, reason, attempts)
 SELECT event_id, turn, 'dead', 'parked for too long: ' || reason, attempts FROM gone`
-	tag, err := db.Pool.Exec(ctx, bury, limit, f.Provider, most)
+	buried := 0
+	err := db.between(ctx, "bury_parked", func() error {
+		tag, err := db.Pool.Exec(ctx, bury, limit, f.Provider, most)
+		buried = int(tag.RowsAffected())
+		return err
+	})
 	if err != nil {
-		return 0, fmt.Errorf("bury parked events: %w", classify(err))
+		return 0, fmt.Errorf("bury parked events: %w", err)
 	}
-	return int(tag.RowsAffected()), nil
+	return buried, nil
 }
 
 // CountParkedOver says how many events BuryParked would bury.
@@ -170,22 +182,25 @@ SELECT s.id, COALESCE(e.id, 0), s.provider, s.account, s.gateway_id
 FROM stale s
 LEFT JOIN entered e ON e.provider = s.provider AND e.account = s.account AND e.payment_ref = s.gateway_id
 ORDER BY s.id`
-	rows, err := db.Pool.Query(ctx, enter, after, r.After, r.Within, f.Provider, r.Sources, limit, event.TypeReconcile)
+	err = db.between(ctx, "reconcile", func() error {
+		rows, err := db.Pool.Query(ctx, enter, after, r.After, r.Within, f.Provider, r.Sources, limit, event.TypeReconcile)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var n event.Notice
+			if err := rows.Scan(&last, &n.ID, &n.Provider, &n.Account, &n.PaymentRef); err != nil {
+				return err
+			}
+			if n.ID != 0 {
+				entered = append(entered, n)
+			}
+		}
+		return rows.Err()
+	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("enter reconciliation: %w", classify(err))
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n event.Notice
-		if err := rows.Scan(&last, &n.ID, &n.Provider, &n.Account, &n.PaymentRef); err != nil {
-			return nil, 0, fmt.Errorf("enter reconciliation: %w", classify(err))
-		}
-		if n.ID != 0 {
-			entered = append(entered, n)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, 0, fmt.Errorf("enter reconciliation: %w", classify(err))
+		return nil, 0, fmt.Errorf("enter reconciliation: %w", err)
 	}
 	return entered, last, nil
 }

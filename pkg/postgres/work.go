@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/umavez/umavez/pkg/settlement"
 )
@@ -25,21 +28,17 @@ FROM (
 ) due
 WHERE w.event_id = due.event_id
 RETURNING w.event_id`
-	rows, err := db.Pool.Query(ctx, claim, limit, lease)
-	if err != nil {
-		return nil, fmt.Errorf("claim due events: %w", classify(err))
-	}
-	defer rows.Close()
 	var ids []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, fmt.Errorf("claim due events: %w", classify(err))
+	err := db.between(ctx, "claim_due", func() error {
+		rows, err := db.Pool.Query(ctx, claim, limit, lease)
+		if err != nil {
+			return err
 		}
-		ids = append(ids, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("claim due events: %w", classify(err))
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim due events: %w", err)
 	}
 	return ids, nil
 }
@@ -56,31 +55,33 @@ WITH gone AS (
 INSERT INTO event_results (event_id, turn, status, reason, attempts)
 SELECT event_id, turn, 'dead', $2, attempts FROM gone
 RETURNING true`
-	rows, err := db.Pool.Query(ctx, `
+	const count = `
 UPDATE event_work SET attempts = attempts + 1, last_error = $2, next_at = now() + $3
 WHERE event_id = $1 AND turn = $4
-RETURNING attempts`, event.EventID, clip(lastError), backoff, event.Turn)
-	if err != nil {
-		return false, fmt.Errorf("count failure of event %d: %w", event.EventID, classify(err))
-	}
+RETURNING attempts`
 	attempts := 0
-	for rows.Next() {
-		if err := rows.Scan(&attempts); err != nil {
-			rows.Close()
-			return false, fmt.Errorf("count failure of event %d: %w", event.EventID, classify(err))
+	err = db.between(ctx, "fail", func() error {
+		err := db.Pool.QueryRow(ctx, count, event.EventID, clip(lastError), backoff, event.Turn).Scan(&attempts)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return false, fmt.Errorf("count failure of event %d: %w", event.EventID, classify(err))
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("count failure of event %d: %w", event.EventID, err)
 	}
 	if attempts < maxAttempts {
 		return false, nil
 	}
-	tag, err := db.Pool.Exec(ctx, bury, event.EventID, clip("gave up after repeated failures: "+lastError), maxAttempts, event.Turn)
+	err = db.between(ctx, "bury", func() error {
+		tag, err := db.Pool.Exec(ctx, bury, event.EventID, clip("gave up after repeated failures: "+lastError), maxAttempts, event.Turn)
+		dead = tag.RowsAffected() > 0
+		return err
+	})
 	if err != nil {
-		return false, fmt.Errorf("bury event %d: %w", event.EventID, classify(err))
+		return false, fmt.Errorf("bury event %d: %w", event.EventID, err)
 	}
-	return tag.RowsAffected() > 0, nil
+	return dead, nil
 }
 
 // clip keeps a reason storable, and short enough for a table and a log line.

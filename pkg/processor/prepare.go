@@ -282,7 +282,14 @@ func (p *Processor) lookup(ctx context.Context, src provider.Source, prov provid
 		}
 		p.metrics.lookup(src.Provider, a.reason, time.Since(started))
 	}()
-	claim, err := p.asker.Ask(ctx, src, prov, ref.GatewayID)
+	err := p.at(ctx, "lookup_asked")
+	var claim payment.Claim
+	if err == nil {
+		claim, err = p.asker.Ask(ctx, src, prov, ref.GatewayID)
+	}
+	if err == nil {
+		err = p.at(ctx, "lookup_answered")
+	}
 	if err == nil {
 		if !strings.HasPrefix(claim.Reason, "lookup") { // a gateway may add a word
 			claim.Reason = "lookup"

@@ -28,6 +28,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/failpoint"
 	"github.com/umavez/umavez/pkg/lookup"
 	"github.com/umavez/umavez/pkg/provider"
 	"github.com/umavez/umavez/pkg/settlement"
@@ -73,8 +74,29 @@ type Processor struct {
 	// Moved is called after a commit that wrote domain events; the relay
 	// listens. It must not block.
 	Moved func()
-	// Hook is called between steps, by tests only.
+	// Hook is called between steps, by tests only. The same steps are points
+	// of failpoint, named processor.<step>.
 	Hook func(step string) error
+}
+
+// at is the point of a step: in a test, its hook and its failpoint.
+func (p *Processor) at(ctx context.Context, step string) error {
+	if p.Hook == nil && !failpoint.Enabled {
+		return nil
+	}
+	return p.reach(ctx, step)
+}
+
+func (p *Processor) reach(ctx context.Context, step string) error {
+	if p.Hook != nil {
+		if err := p.Hook(step); err != nil {
+			return err
+		}
+	}
+	if !failpoint.Enabled {
+		return nil
+	}
+	return failpoint.At(ctx, "processor."+step)
 }
 
 // New builds a Processor.
@@ -159,8 +181,8 @@ func (p *Processor) Handle(ctx context.Context, deliveries []Delivery) (through 
 		ids[i] = d.EventID
 	}
 	results := p.Process(ctx, ids)
-	if p.Hook != nil && p.Hook("processed") != nil {
-		return true
+	if p.at(ctx, "processed") != nil {
+		return true // nothing is acked; the next delivery finds out
 	}
 	for _, d := range deliveries {
 		var err error
@@ -177,6 +199,9 @@ func (p *Processor) Handle(ctx context.Context, deliveries []Delivery) (through 
 		}
 		if err != nil {
 			p.log.Warn("delivery.not_settled", zap.Int64("event_id", d.EventID), zap.Error(err))
+		}
+		if p.at(ctx, "message_settled") != nil {
+			return true
 		}
 	}
 	return through
@@ -203,6 +228,9 @@ func (p *Processor) Process(ctx context.Context, ids []int64) map[int64]Result {
 	loadCtx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
 	batch, err := p.store.Load(loadCtx, ids)
 	cancel()
+	if err == nil {
+		err = p.at(ctx, "loaded")
+	}
 	var items []*item
 	if err == nil {
 		items, err = p.prepare(ctx, batch)
@@ -214,15 +242,19 @@ func (p *Processor) Process(ctx context.Context, ids []int64) map[int64]Result {
 		}
 		return results
 	}
-	if p.Hook != nil {
-		if err := p.Hook("looked_up"); err != nil {
-			for _, id := range ids {
-				results[id] = Unknown
-			}
-			return results
+	unknown := func() {
+		for _, id := range ids {
+			results[id] = Unknown
 		}
 	}
+	if p.at(ctx, "looked_up") != nil {
+		unknown()
+		return results
+	}
 	p.settle(ctx, items, results)
+	if p.at(ctx, "settled") != nil {
+		unknown()
+	}
 	p.metrics.batch(len(items), time.Since(started))
 	return results
 }

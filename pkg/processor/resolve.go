@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/payment"
 	"github.com/umavez/umavez/pkg/provider"
 	"github.com/umavez/umavez/pkg/settlement"
 )
@@ -46,7 +47,14 @@ func (p *Processor) resolveOne(ctx context.Context, it *item) {
 		it.park("source_not_configured: add it to SOURCES", 0)
 		return
 	}
-	claims, err := p.asker.Resolve(ctx, src, prov, it.resolver, e)
+	err := p.at(ctx, "resolve_asked")
+	var claims []payment.Claim
+	if err == nil {
+		claims, err = p.asker.Resolve(ctx, src, prov, it.resolver, e)
+	}
+	if err == nil {
+		err = p.at(ctx, "resolve_answered")
+	}
 	if err != nil {
 		a := unanswered(err)
 		p.log.Warn("resolve.failed", zap.String("provider", e.Provider), zap.String("account", e.Account),

@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/failpoint"
 )
 
 // ConsumerConfig bounds a Consumer; zero values mean the defaults.
@@ -139,9 +141,15 @@ func (k *Consumer) Fetch(ctx context.Context, limit int, wait time.Duration) ([]
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		if err := failpoint.At(ctx, "queue.fetch_asked"); err != nil {
+			return nil, err
+		}
 		batch, end, err := k.pull(ctx, limit, max(time.Until(deadline), time.Millisecond))
 		if len(batch) > 0 {
 			k.lastDelivery, k.rebuilt = time.Now(), false
+			if err := failpoint.At(ctx, "queue.fetch_answered"); err != nil {
+				return nil, err
+			}
 			return batch, nil
 		}
 		if end == lost {

@@ -1,12 +1,15 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
+
+	"github.com/umavez/umavez/pkg/failpoint"
 )
 
 // Delivery is one hand-over of an event to the processor. It is settled once,
@@ -28,15 +31,30 @@ var (
 
 // Ack says that the row tells what happens next; the message goes. The answer
 // is not awaited: a lost ack means a redelivery that finds the row settled.
-func (d *Delivery) Ack() error { return d.settle(ackNow) }
+func (d *Delivery) Ack() error {
+	if err := failpoint.At(context.Background(), "queue.ack_asked"); err != nil {
+		return fmt.Errorf("settle event %d: %w", d.EventID, err)
+	}
+	if err := d.settle(ackNow); err != nil {
+		return err
+	}
+	return failpoint.At(context.Background(), "queue.ack_sent")
+}
 
 // Nak asks for the message again after a delay. Long waits belong into the
 // row (parked), not here: they would count as lag.
 func (d *Delivery) Nak(delay time.Duration) error {
-	if delay <= 0 {
-		return d.settle(nakNow)
+	if err := failpoint.At(context.Background(), "queue.nak_asked"); err != nil {
+		return fmt.Errorf("settle event %d: %w", d.EventID, err)
 	}
-	return d.settle(fmt.Appendf(nil, `-NAK {"delay": %d}`, delay.Nanoseconds()))
+	word := nakNow
+	if delay > 0 {
+		word = fmt.Appendf(nil, `-NAK {"delay": %d}`, delay.Nanoseconds())
+	}
+	if err := d.settle(word); err != nil {
+		return err
+	}
+	return failpoint.At(context.Background(), "queue.nak_sent")
 }
 
 func (d *Delivery) settle(word []byte) error {

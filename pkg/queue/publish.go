@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/failpoint"
 )
 
 // Result is what became of one publication.
@@ -38,7 +39,10 @@ func (c *Conn) Publish(ctx context.Context, notices []event.Notice) []Published 
 	settled := 0
 	settle := func() {
 		if f := futures[settled]; f != nil {
-			_, err := await(ctx, f)
+			err := failpoint.At(ctx, "queue.publish_sent")
+			if err == nil {
+				_, err = await(ctx, f)
+			}
 			out[settled] = published(notices[settled], err)
 			futures[settled] = nil
 		}
@@ -48,7 +52,11 @@ func (c *Conn) Publish(ctx context.Context, notices []event.Notice) []Published 
 		for i-settled >= window {
 			settle()
 		}
-		if err := ctx.Err(); err != nil {
+		err := ctx.Err()
+		if err == nil {
+			err = failpoint.At(ctx, "queue.publish_asked")
+		}
+		if err != nil {
 			out[i] = published(n, err)
 			continue
 		}

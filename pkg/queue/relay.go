@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
+	"github.com/umavez/umavez/pkg/failpoint"
 )
 
 // Outgoing is one row of the outbox.
@@ -38,7 +40,13 @@ func (c *Conn) Relay(ctx context.Context, rows []Outgoing) (n int, err error) {
 	lastOf := make(map[string]int, len(rows)) // payment -> its newest row on the way
 	settled, next := 0, 0
 	settle := func() error {
-		err := c.relayed(ctx, rows[settled], futures[settled])
+		err := failpoint.At(ctx, "queue.relay_sent")
+		if err == nil {
+			err = c.relayed(ctx, rows[settled], futures[settled])
+		}
+		if err == nil {
+			err = failpoint.At(ctx, "queue.relay_stored")
+		}
 		if err == nil {
 			settled++
 		}
@@ -52,7 +60,10 @@ func (c *Conn) Relay(ctx context.Context, rows []Outgoing) (n int, err error) {
 		if err != nil {
 			break
 		}
-		if futures[next], err = c.send(rows[next], strconv.FormatInt(rows[next].ID, 10)); err != nil {
+		if err = failpoint.At(ctx, "queue.relay_asked"); err == nil {
+			futures[next], err = c.send(rows[next], strconv.FormatInt(rows[next].ID, 10))
+		}
+		if err != nil {
 			err = fmt.Errorf("relay outbox row %d: %w", rows[next].ID, classify(err))
 			break
 		}

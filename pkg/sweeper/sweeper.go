@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/umavez/umavez/pkg/event"
+	"github.com/umavez/umavez/pkg/failpoint"
 	"github.com/umavez/umavez/pkg/sweep"
 )
 
@@ -163,6 +164,9 @@ func (s *Sweeper) ringAll(ctx context.Context, f sweep.Filter, dryRun bool, sum 
 		last := page[len(page)-1]
 		after = sweep.Cursor{NextAt: last.NextAt, EventID: last.Notice.ID}
 		sum.Looked += len(page)
+		if err := failpoint.At(ctx, "sweeper.page_read"); err != nil {
+			return err
+		}
 		if err := s.ring(ctx, page, dryRun, sum); err != nil {
 			return err
 		}
@@ -218,6 +222,9 @@ func (s *Sweeper) ring(ctx context.Context, page []sweep.Row, dryRun bool, sum *
 	states := make([]PublishState, len(page))
 	if !dryRun {
 		states = s.publish(ctx, notices)
+		if err := failpoint.At(ctx, "sweeper.published"); err != nil {
+			return err
+		}
 	}
 	var swept []sweep.Row
 	failed := 0
@@ -248,6 +255,9 @@ func (s *Sweeper) ring(ctx context.Context, page []sweep.Row, dryRun bool, sum *
 		if err := s.store.MarkSwept(ctx, swept); err != nil {
 			return err
 		}
+		if err := failpoint.At(ctx, "sweeper.marked"); err != nil {
+			return err
+		}
 	}
 	if failed == len(page) {
 		return fmt.Errorf("%w: %d of %d publishes failed; is NATS_URL right, and is the stream full?", ErrQueue, failed, len(page))
@@ -273,6 +283,9 @@ func (s *Sweeper) reconcile(ctx context.Context, f sweep.Filter, sum *sweep.Summ
 		}
 		after = last
 		sum.Reconciled += len(notices)
+		if err := failpoint.At(ctx, "sweeper.reconciled"); err != nil {
+			return err
+		}
 		s.publish(ctx, notices) // what fails is due in five minutes
 	}
 	return nil
