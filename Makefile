@@ -8,7 +8,7 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 WITH_PG  := $(GO) run ./pkg/postgres/postgrestest/withpostgres
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-failpoints test test-short fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
+.PHONY: help build build-failpoints chaos test test-short fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -24,6 +24,10 @@ $(COMMANDS): ensure-go
 demo: ensure-go ensure-postgres ## everything on this machine: a storm of webhooks and a checked report
 	$(GO) build -trimpath -o $(BIN)/umavez ./cmd/umavez
 	./$(BIN)/umavez demo
+
+chaos: ensure-go ensure-postgres build-failpoints ## break everything under load for CHAOS_MINUTES (10), CHAOS_SEED (1), and look for harm
+	$(GO) build -trimpath -tags failpoints -o $(BIN)/failpoints/chaos ./pkg/chaostest/chaos
+	./$(BIN)/failpoints/chaos campaign --minutes $(or $(CHAOS_MINUTES),10) --seed $(or $(CHAOS_SEED),1) $(CHAOS_FLAGS)
 
 test: ensure-go ensure-postgres lint ## every test, on real PostgreSQL and JetStream
 	$(WITH_PG) scripts/test.sh

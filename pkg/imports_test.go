@@ -78,6 +78,8 @@ var may = map[string][]string{
 	"postgres/postgrestest":              {"postgres", "localpg"},
 	"postgres/postgrestest/withpostgres": {"postgres/postgrestest"},
 	"queue/queuetest":                    {"queue"},
+	"chaostest":                          {"app", "failpoint", "gatewaysim", "localpg", "postgres", "process", "queue", "sweep", "truth"},
+	"chaostest/chaos":                    {"chaostest", "daemon"},
 }
 
 // onlyUser names the rooms that may import a library which is to stay
@@ -182,7 +184,7 @@ func TestEachRoomImportsOnlyWhatIsAboveIt(t *testing.T) {
 
 func TestNothingButBinariesAndWiringImportsTheWiring(t *testing.T) {
 	t.Parallel()
-	users := []string{"demo", "sweeper/command"}
+	users := []string{"demo", "sweeper/command", "chaostest"}
 	for _, p := range list(t) {
 		if slices.Contains(p.Imports, module+"pkg/app") && p.Name != "main" && !slices.Contains(users, room(p.ImportPath)) {
 			t.Errorf("%s imports pkg/app, which is for binaries", room(p.ImportPath))

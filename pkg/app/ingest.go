@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/umavez/umavez/pkg/failpoint"
 	"github.com/umavez/umavez/pkg/ingest"
 	"github.com/umavez/umavez/pkg/postgres"
 	"github.com/umavez/umavez/pkg/provider"
@@ -94,7 +95,7 @@ func (in *Ingest) serve(ctx context.Context) error {
 		Sources: in.sources, Store: in.DB, Publisher: in.publisher,
 		Refused:          func(err error) bool { return errors.Is(err, postgres.ErrRefusedRow) },
 		RecordRejections: in.recordRejections,
-		Log:              in.Log, Metrics: in.Metrics,
+		Log:              in.Log, Metrics: in.Metrics, Now: failpoint.Clock,
 	})
 	// The publisher outlives the server by a little: what was committed last
 	// is rung for too.

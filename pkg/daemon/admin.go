@@ -82,6 +82,7 @@ func (d *Daemon) AdminHandler() http.Handler {
 	if failpoint.Enabled {
 		mux.HandleFunc("GET /failpoints", showFailpoints)
 		mux.HandleFunc("PUT /failpoints", replaceFailpoints)
+		mux.HandleFunc("PUT /failpoints/clock", shiftClock)
 	}
 	for pattern, h := range d.admin {
 		mux.Handle(pattern, h)

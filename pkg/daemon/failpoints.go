@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/umavez/umavez/pkg/failpoint"
 )
@@ -39,4 +40,20 @@ func replaceFailpoints(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	showFailpoints(w, r)
+}
+
+// shiftClock sets the clock that signatures are judged by wrong, by the
+// duration that the body is.
+func shiftClock(w http.ResponseWriter, r *http.Request) {
+	given, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64))
+	var by time.Duration
+	if err == nil {
+		by, err = time.ParseDuration(string(given))
+	}
+	if err != nil {
+		text(w, http.StatusBadRequest, err.Error()+"\n")
+		return
+	}
+	failpoint.Shift(by)
+	text(w, http.StatusOK, by.String()+"\n")
 }

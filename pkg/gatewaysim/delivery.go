@@ -60,6 +60,10 @@ type Sent struct {
 	Part []byte
 }
 
+// SHA256 is that of the body, in hex; of a request that may tell of several
+// events, of the part about the delivery's own.
+func (s *Sent) SHA256() string { return hashOf(s.kept()) }
+
 // contentType is that of a request whose gateway sets none.
 const contentType = "application/json; charset=utf-8"
 

@@ -376,6 +376,9 @@ func (p *Processor) report(items []*item, d settlement.Decision) {
 			outcome = string(v.Status)
 		}
 		p.metrics.outcome(e.Provider, outcome)
+		if v.Status == event.StatusParked {
+			p.metrics.waits.WithLabelValues(code(v.Reason)).Inc()
+		}
 		if v.Settled() {
 			p.metrics.settled(e.Provider, it.now.Sub(e.ReceivedAt))
 		}

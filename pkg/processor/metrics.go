@@ -19,6 +19,8 @@ type Metrics struct {
 	disagreements *prometheus.CounterVec
 	splits        prometheus.Counter
 	unknown       prometheus.Counter
+	waits         *prometheus.CounterVec
+	settledBefore prometheus.Counter
 }
 
 // NewMetrics registers the processor's metrics.
@@ -42,7 +44,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		splits:  prometheus.NewCounter(prometheus.CounterOpts{Name: "umavez_batch_splits_total", Help: "Batches split around an event that cannot be settled."}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{Name: "umavez_commits_unknown_total", Help: "Commits whose answer was lost."}),
 	}
-	reg.MustRegister(m.outcomes, m.lookups, m.lookupS, m.toFinal, m.batchN, m.batchS, m.reruns, m.splits, m.unknown, m.disagreements)
+	m.waits = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "umavez_events_parked_total",
+		Help: "Times that events were parked, by the fixed part of the reason."}, []string{"reason"})
+	m.settledBefore = prometheus.NewCounter(prometheus.CounterOpts{Name: "umavez_deliveries_settled_before_total",
+		Help: "Deliveries whose event was settled already: redelivered after a lost ack, or rung for twice."})
+	reg.MustRegister(m.waits, m.settledBefore, m.outcomes, m.lookups, m.lookupS, m.toFinal, m.batchN, m.batchS, m.reruns, m.splits, m.unknown, m.disagreements)
 	return m
 }
 

@@ -251,12 +251,24 @@ func (p *Processor) Process(ctx context.Context, ids []int64) map[int64]Result {
 		unknown()
 		return results
 	}
+	p.metrics.settledBefore.Add(float64(settledBefore(ids, batch)))
 	p.settle(ctx, items, results)
 	if p.at(ctx, "settled") != nil {
 		unknown()
 	}
 	p.metrics.batch(len(items), time.Since(started))
 	return results
+}
+
+// settledBefore counts the events that were asked for and are not unfinished.
+func settledBefore(ids []int64, batch settlement.Batch) int {
+	n := len(ids)
+	for _, w := range batch.Works {
+		if !w.Sibling {
+			n--
+		}
+	}
+	return n
 }
 
 // maxReruns bounds how often one transaction is run again after deadlocks.
