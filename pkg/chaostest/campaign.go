@@ -105,8 +105,13 @@ func playAct(ctx context.Context, cfg Config, act Act, seed uint64, d time.Durat
 	if settleErr != nil {
 		r.violation("progress", "%v", settleErr)
 	}
-	if err := w.judge(ctx, done.report, idle, r); err != nil {
+	if err := w.judge(ctx, done.report, idle, settleErr == nil, r); err != nil {
 		return fmt.Errorf("judge: %w", err)
+	}
+	if r.Violations > 0 {
+		if err := w.dump(ctx); err != nil {
+			return err
+		}
 	}
 	cfg.Say("  %d faults of %d kinds so far, %d violations", r.FaultsTotal, len(r.Faults), r.Violations)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/umavez/umavez/pkg/queue"
@@ -50,17 +51,29 @@ func (w *world) brokerFaults() []fault {
 			if err != nil {
 				return "", err
 			}
-			return leader.endedBy(9)(ctx, r)
+			return leader.endedBy(syscall.SIGKILL)(ctx, r)
 		}}}})
 	}
 	if dir := w.disks["broker"]; dir != "" {
-		all = append(all, fault{"broker: disk full", []target{{[]string{"brokers"}, func(ctx context.Context, r *rand.Rand) (string, error) {
+		names := []string{"brokers", "stream"}
+		for _, b := range w.brokers {
+			names = append(names, b.name)
+		}
+		all = append(all, fault{"broker: disk full", []target{{names, func(ctx context.Context, r *rand.Rand) (string, error) {
 			free, err := fill(dir)
 			if err != nil {
 				return "", err
 			}
-			defer free()
-			return fmt.Sprintf("for %s", last(ctx, r, 2*time.Second, 6*time.Second)), nil
+			d := last(ctx, r, 2*time.Second, 6*time.Second)
+			free()
+			// A server that could not write stays so until it is restarted,
+			// which is what an operator does when there is room again.
+			for _, b := range w.brokers {
+				if _, err := b.endedBy(syscall.SIGTERM)(ctx, r); err != nil {
+					return "", err
+				}
+			}
+			return fmt.Sprintf("for %s, and restarted", d), nil
 		}}}})
 	}
 	return all

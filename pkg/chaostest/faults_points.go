@@ -155,7 +155,7 @@ func (n *node) awaitFired(ctx context.Context, limit time.Duration) error {
 // poison makes processing fail for as long as it takes some events to die of
 // it.
 func (w *world) poison(ctx context.Context, _ *rand.Rand) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 22*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 26*time.Second)
 	defer cancel()
 	armed := 0
 	for ctx.Err() == nil {
@@ -164,7 +164,7 @@ func (w *world) poison(ctx context.Context, _ *rand.Rand) (string, error) {
 				continue
 			}
 			// Again and again: another fault may have armed something else.
-			if heal, err := n.arm(ctx, "postgres.settle_locked=error@0.5"); err == nil {
+			if heal, err := n.arm(ctx, "postgres.settle_locked=error@0.8"); err == nil {
 				defer heal()
 				armed++
 			}
@@ -177,7 +177,7 @@ func (w *world) poison(ctx context.Context, _ *rand.Rand) (string, error) {
 	if armed == 0 {
 		return "", errors.New("no processor could be armed")
 	}
-	return "half of all settlements, for 22s", nil
+	return "four of five settlements, for 26s", nil
 }
 
 // someNode is one of a role, by chance.

@@ -23,6 +23,7 @@ type links struct {
 }
 
 func newLinks() *links {
+	zerolog.SetGlobalLevel(zerolog.Disabled) // its parts log by themselves
 	return &links{server: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
 }
 
