@@ -33,6 +33,29 @@ func (w *world) pointFaults() []fault {
 			all = append(all, fault{role + " at a step: " + name, targets})
 		}
 	}
+	// Where it is not known whether something was committed.
+	for _, one := range []struct{ kind, role, spec string }{
+		{"processor: committed, and the answer lost", "processor", "postgres.settle_committed=lost*1"},
+		{"processor: not committed, and the answer lost", "processor", "postgres.settle_committing=lost*1"},
+		{"processor: the answer of a commit comes too late", "processor", "postgres.settle_committed=delay:" + beyondAll.String() + "*1"},
+		{"ingest: stored, and the answer lost", "ingest", "postgres.insert_answered=lost*1"},
+		{"relay: marked, and the answer lost", "processor", "postgres.outbox_committed=lost*1"},
+	} {
+		var targets []target
+		for _, n := range w.nodes {
+			if n.role == one.role {
+				targets = append(targets, target{[]string{n.name}, func(ctx context.Context, _ *rand.Rand) (string, error) {
+					heal, err := n.arm(ctx, one.spec)
+					if err != nil {
+						return "", err
+					}
+					defer heal()
+					return one.spec, n.awaitFired(ctx, 5*time.Second)
+				}})
+			}
+		}
+		all = append(all, fault{one.kind, targets})
+	}
 	return append(all,
 		fault{"events fail until they are dead", []target{{[]string{"poison"}, w.poison}}},
 		fault{"gateways resend dead events", []target{{[]string{"resend"}, func(ctx context.Context, _ *rand.Rand) (string, error) {
