@@ -91,9 +91,9 @@ func planOf(point string) plan {
 	case has("referenced", "held"):
 		return plan{role: atProcessor, wants: codes}
 	case has("fail"):
-		return plan{role: atProcessor, helper: "postgres.settle_locked=error*5"}
+		return plan{role: atProcessor, helper: "postgres.settle_locked=error*5", buried: true}
 	case has("bury"):
-		return plan{role: atProcessor, helper: "postgres.settle_locked=error*40", buried: true}
+		return plan{role: atProcessor, helper: "postgres.settle_locked=error", buried: true}
 	}
 	return plan{role: atProcessor}
 }

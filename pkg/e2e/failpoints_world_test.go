@@ -35,7 +35,7 @@ var shortTimes = map[string]string{
 // standstill is how long a delayed process stands still: beyond its own
 // deadlines, the ack wait, and the server's patience with an idle transaction
 // (four times the statement's).
-const standstill = "2300ms"
+const standstill = 2300 * time.Millisecond
 
 // faultWorld is the product in processes that can be broken: one ingest, one
 // processor with two workers, and sweepers as they are run. It serves many
@@ -158,6 +158,7 @@ func (w *faultWorld) restart(env ...string) {
 	if w.processors[0].ended() {
 		w.died[atProcessor]++
 		w.processors[0] = start(w.lent, w.logs, "processor-1", "processor", w.of("processor", env...))
+		w.processors[0].ready()
 	}
 }
 
@@ -241,13 +242,13 @@ func (w *faultWorld) forgetStreams() {
 	conn.Close()
 }
 
-// age makes everything a hundred days old, with its bodies.
+// age makes everything older than KEY_RETENTION, with its bodies.
 func (w *faultWorld) age() {
 	w.t.Helper()
 	for _, sql := range []string{
-		`SELECT ensure_body_partitions((now() AT TIME ZONE 'UTC')::date - 101, 1)`,
-		`UPDATE events SET received_at = received_at - interval '100 days'`,
-		`UPDATE event_bodies SET received_on = received_on - 100`,
+		`SELECT ensure_body_partitions((now() AT TIME ZONE 'UTC')::date - 500, 1)`,
+		`UPDATE events SET received_at = received_at - interval '500 days'`,
+		`UPDATE event_bodies SET received_on = received_on - 500`,
 	} {
 		if _, err := w.db.Pool.Exec(w.t.Context(), sql); err != nil {
 			w.t.Fatalf("%v in %s", err, sql)
