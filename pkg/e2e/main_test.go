@@ -32,7 +32,7 @@ var (
 		if err != nil {
 			return "", err
 		}
-		cmd := exec.Command("go", "build", "-o", dir+"/", "./cmd/ingest", "./cmd/processor", "./cmd/sweeper", "./cmd/umavez")
+		cmd := exec.Command("go", "build", "-tags", buildTags, "-o", dir+"/", "./cmd/ingest", "./cmd/processor", "./cmd/sweeper", "./cmd/umavez")
 		cmd.Dir = filepath.Join("..", "..")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return dir, fmt.Errorf("go build: %w\n%s", err, out)

@@ -59,17 +59,21 @@ LIMIT $4`
 // Those that processors take by themselves at their time (ClaimDue) are pushed
 // back by no more than their message needs: should the broker lose it, they
 // must not wait for the next sweeps.
-// What was settled or re-parked meanwhile is left alone.
+// What was settled or re-parked meanwhile is left alone, and so is what
+// somebody holds at the moment: it is in hand, and looked at again if not.
 func (db *DB) MarkSwept(ctx context.Context, rows []sweep.Row) error {
 	const mark = `
 UPDATE event_work w
 SET sweeps = w.sweeps + 1, next_at = now() + CASE
   WHEN w.state = 'parked' OR w.attempts > 0 OR w.turn > 1 THEN interval '30 seconds'
   ELSE LEAST(interval '5 minutes' * power(2, LEAST(w.sweeps, 10)), interval '6 hours') END
-FROM unnest($1::bigint[], $2::timestamptz[]) AS s (event_id, next_at)
-WHERE w.event_id = s.event_id AND w.next_at = s.next_at`
-	// Rows are locked in the order of the plan, claims in that of their ids: a
-	// deadlock is possible, and harmless when it is tried again.
+FROM (
+  SELECT w.event_id FROM event_work w
+  JOIN unnest($1::bigint[], $2::timestamptz[]) AS s (event_id, next_at) ON w.event_id = s.event_id AND w.next_at = s.next_at
+  ORDER BY w.event_id
+  FOR UPDATE OF w SKIP LOCKED
+) free
+WHERE w.event_id = free.event_id`
 	return patiently(ctx, func() error {
 		err := db.between(ctx, "mark_swept", func() error {
 			_, err := db.Pool.Exec(ctx, mark,
@@ -85,26 +89,29 @@ WHERE w.event_id = s.event_id AND w.next_at = s.next_at`
 }
 
 // RingForAll makes everything pending due at once: the queue that held their
-// messages was lost. It works in pieces and returns how many there were.
+// messages was lost. It works in pieces and returns how many were not due yet.
+// What somebody holds comes last, so that it keeps nothing else waiting; the
+// error is about that, when it is held for longer than a lock is waited for.
 func (db *DB) RingForAll(ctx context.Context) (events int, err error) {
-	const due = `
+	const (
+		piece = `
 WITH piece AS (
-  SELECT event_id FROM event_work WHERE event_id > $1 AND state = 'pending' AND attempts = 0
-  ORDER BY event_id LIMIT 10000 FOR UPDATE
+  SELECT event_id FROM event_work WHERE event_id > $1 AND state = 'pending' AND attempts = 0 AND next_at > now()
+  ORDER BY event_id LIMIT 10000 FOR UPDATE`
+		ring = `
 ), rung AS (
-  UPDATE event_work w SET next_at = LEAST(w.next_at, now()) FROM piece WHERE w.event_id = piece.event_id RETURNING w.event_id
+  UPDATE event_work w SET next_at = now() FROM piece WHERE w.event_id = piece.event_id RETURNING w.event_id
 )
 SELECT count(*), COALESCE(max(event_id), 0) FROM rung`
-	for last := int64(0); ; {
-		var n int
-		if err := db.between(ctx, "ring_for_all", func() error { return db.Pool.QueryRow(ctx, due, last).Scan(&n, &last) }); err != nil {
-			return events, fmt.Errorf("make all pending events due: %w", err)
+	)
+	for _, due := range []string{piece + ` SKIP LOCKED` + ring, piece + ring} {
+		for last, n := int64(0), -1; n != 0; events += n {
+			if err := db.between(ctx, "ring_for_all", func() error { return db.Pool.QueryRow(ctx, due, last).Scan(&n, &last) }); err != nil {
+				return events, fmt.Errorf("make all pending events due: %w", err)
+			}
 		}
-		if n == 0 {
-			return events, nil
-		}
-		events += n
 	}
+	return events, nil
 }
 
 // BuryParked makes events dead that have been parked for longer than limit.

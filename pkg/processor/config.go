@@ -27,7 +27,7 @@ type Config struct {
 	// application has not registered wait for it.
 	UnknownPayment string `envconfig:"UNKNOWN_PAYMENT" default:"create"`
 
-	TxTimeout  time.Duration `envconfig:"PROCESSOR_TX_TIMEOUT" default:"5s"` // one transaction
+	TxTimeout  time.Duration `envconfig:"PROCESSOR_TX_TIMEOUT" default:"5s"` // one transaction, or one read
 	AckWait    time.Duration `envconfig:"NATS_ACK_WAIT" default:"30s"`       // the queue's; checked, not set here
 	DueEvery   time.Duration `envconfig:"PROCESSOR_DUE_EVERY" default:"1s"`  // looking for parked events that are due
 	RelayEvery time.Duration `envconfig:"PROCESSOR_RELAY_EVERY" default:"1s"`

@@ -155,7 +155,9 @@ func (p *Processor) work(ctx context.Context, fetch Fetch) error {
 // from the database: long waits are not held in the queue.
 func (p *Processor) workDue(ctx context.Context) {
 	for {
-		ids, err := p.store.ClaimDue(ctx, p.cfg.Batch, p.cfg.AckWait)
+		claimCtx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
+		ids, err := p.store.ClaimDue(claimCtx, p.cfg.Batch, p.cfg.AckWait)
+		cancel()
 		if err != nil && ctx.Err() == nil {
 			p.log.Warn("due.claim_failed", zap.Error(err))
 		}

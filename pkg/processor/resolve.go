@@ -88,7 +88,9 @@ func (p *Processor) join(ctx context.Context, it *item) error {
 			it.settle(event.StatusQuarantined, "the gateway's answer names neither a payment nor a reference")
 			return nil
 		}
-		ids, err := p.store.Referenced(ctx, e.Provider, e.Account, c.Reference)
+		readCtx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
+		ids, err := p.store.Referenced(readCtx, e.Provider, e.Account, c.Reference)
+		cancel()
 		switch {
 		case err != nil:
 			return fmt.Errorf("payments of a reference: %w", err)
@@ -129,6 +131,8 @@ func (p *Processor) holdAll(ctx context.Context, items []*item, held map[settlem
 	for ref := range missing {
 		refs = append(refs, ref)
 	}
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
+	defer cancel()
 	more, err := p.store.Held(ctx, refs)
 	if err != nil {
 		return fmt.Errorf("payments of a batch: %w", err)

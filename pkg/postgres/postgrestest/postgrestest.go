@@ -65,6 +65,17 @@ func Schema(t testing.TB) string {
 	return take(t).schema
 }
 
+// Empty deletes every row of this test's schema, for a test that plays several
+// stories one after the other.
+func Empty(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := empty(ctx, take(t)); err != nil {
+		t.Fatalf("empty the test's schema: %v", err)
+	}
+}
+
 // Main runs the tests of a package and stops the private cluster, if there is
 // one. Without it the cluster ends with the process, less orderly.
 func Main(m *testing.M) {

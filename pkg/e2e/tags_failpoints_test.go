@@ -1,0 +1,5 @@
+//go:build failpoints
+
+package e2e
+
+const buildTags = "failpoints"
