@@ -31,6 +31,7 @@ var may = map[string][]string{
 	"ledger":     {"money", "payment"},
 	"settlement": {"event", "payment", "ledger"},
 	"sweep":      {"event"},
+	"replay":     {"event"},
 	"provider":   {"money", "event", "payment"},
 
 	"provider/asaas":            gateway,
@@ -47,7 +48,7 @@ var may = map[string][]string{
 	"provider/zoop":             gateway,
 	"provider/registry":         append([]string{"provider/asaas", "provider/efi", "provider/iugu", "provider/pagarme", "provider/pagbank", "provider/mercadopago", "provider/pagpolar", "provider/standardwebhooks", "provider/stripe", "provider/zoop"}, gateway...),
 
-	"postgres": append([]string{"settlement", "sweep", "schema"}, nouns...),
+	"postgres": append([]string{"settlement", "sweep", "replay", "schema"}, nouns...),
 	"queue":    {"event"},
 	"lookup":   append([]string{"provider"}, nouns...),
 	"daemon":   nil,
@@ -64,7 +65,7 @@ var may = map[string][]string{
 
 	// Wiring. It may know everybody, and nobody but a main may know it.
 	"app": append([]string{"daemon", "ingest", "processor", "sweeper", "postgres", "queue", "lookup", "localpg",
-		"provider", "provider/registry", "settlement", "sweep", "explain"}, nouns...),
+		"provider", "provider/registry", "settlement", "sweep", "replay", "explain"}, nouns...),
 	"sweeper/command": {"app", "daemon", "sweep", "sweeper"},
 	"demo":            {"app", "daemon", "gatewaysim", "postgres", "sweep", "sweeper"},
 
