@@ -8,7 +8,7 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 WITH_PG  := $(GO) run ./pkg/postgres/postgrestest/withpostgres
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
+.PHONY: help build test test-short fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres ensure-pgbouncer $(COMMANDS)
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-12s %s\n", $$1, $$2 }'
@@ -22,10 +22,10 @@ demo: ensure-go ensure-postgres ## everything on this machine: a storm of webhoo
 	$(GO) build -trimpath -o $(BIN)/umavez ./cmd/umavez
 	./$(BIN)/umavez demo
 
-test: ensure-go ensure-postgres lint ## every test, on real PostgreSQL and JetStream
+test: ensure-go ensure-postgres ensure-pgbouncer lint ## every test, on real PostgreSQL and JetStream
 	$(WITH_PG) scripts/test.sh
 
-test-short: ensure-go ensure-postgres ## the quick tests, without the race detector
+test-short: ensure-go ensure-postgres ensure-pgbouncer ## the quick tests, without the race detector
 	$(WITH_PG) $(GO) test -short -timeout 5m ./...
 
 fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
@@ -55,3 +55,6 @@ ensure-go:
 
 ensure-postgres:
 	@scripts/ensure-postgres.sh
+
+ensure-pgbouncer:
+	@scripts/ensure-pgbouncer.sh
