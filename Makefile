@@ -8,7 +8,7 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 WITH_PG  := $(GO) run ./pkg/postgres/postgrestest/withpostgres
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-failpoints chaos test test-short fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
+.PHONY: $(COMMANDS) $(shell awk -F: '/^[a-z-]+:/ { print $$1 }' $(firstword $(MAKEFILE_LIST)))
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -29,10 +29,10 @@ chaos: ensure-go ensure-postgres build-failpoints ## break everything under load
 	$(GO) build -trimpath -tags failpoints -o $(BIN)/failpoints/chaos ./pkg/chaostest/chaos
 	./$(BIN)/failpoints/chaos campaign --minutes $(or $(CHAOS_MINUTES),10) --seed $(or $(CHAOS_SEED),1) $(CHAOS_FLAGS)
 
-test: ensure-go ensure-postgres lint ## every test, on real PostgreSQL and JetStream
+test: ensure-go ensure-postgres ensure-pgbouncer lint ## every test, on real PostgreSQL and JetStream
 	$(WITH_PG) scripts/test.sh
 
-test-short: ensure-go ensure-postgres ## the quick tests, without the race detector
+test-short: ensure-go ensure-postgres ensure-pgbouncer ## the quick tests, without the race detector
 	$(WITH_PG) $(GO) test -short -timeout 5m ./...
 
 fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
@@ -63,3 +63,6 @@ ensure-go:
 
 ensure-postgres:
 	@scripts/ensure-postgres.sh
+
+ensure-pgbouncer:
+	@scripts/ensure-pgbouncer.sh

@@ -32,6 +32,7 @@ var may = map[string][]string{
 	"settlement": {"event", "payment", "ledger"},
 	"sweep":      {"event"},
 	"failpoint":  nil,
+	"replay":     {"event"},
 	"provider":   {"money", "event", "payment"},
 
 	"provider/asaas":            gateway,
@@ -48,7 +49,7 @@ var may = map[string][]string{
 	"provider/zoop":             gateway,
 	"provider/registry":         append([]string{"provider/asaas", "provider/efi", "provider/iugu", "provider/pagarme", "provider/pagbank", "provider/mercadopago", "provider/pagpolar", "provider/standardwebhooks", "provider/stripe", "provider/zoop"}, gateway...),
 
-	"postgres": append([]string{"failpoint", "settlement", "sweep", "schema"}, nouns...),
+	"postgres": append([]string{"failpoint", "settlement", "sweep", "replay", "schema"}, nouns...),
 	"queue":    {"event", "failpoint"},
 	"lookup":   append([]string{"provider"}, nouns...),
 	"daemon":   {"failpoint"},
@@ -67,7 +68,7 @@ var may = map[string][]string{
 
 	// Wiring. It may know everybody, and nobody but a main may know it.
 	"app": append([]string{"daemon", "ingest", "processor", "sweeper", "postgres", "queue", "lookup", "localpg",
-		"provider", "provider/registry", "settlement", "sweep", "explain"}, nouns...),
+		"provider", "provider/registry", "settlement", "sweep", "replay", "explain", "failpoint"}, nouns...),
 	"sweeper/command": {"app", "daemon", "sweep", "sweeper"},
 	"demo":            {"app", "daemon", "gatewaysim", "postgres", "process", "sweep", "sweeper", "truth"},
 

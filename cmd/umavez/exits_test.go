@@ -56,6 +56,16 @@ func TestWrongArgumentsAndSettingsExitWithTwoAndSayWhich(t *testing.T) {
 		says string   // in stderr
 	}{
 		{"umavez nonsense", nil, `unknown command "nonsense"`},
+		{"umavez replay", nil, "name events by their ids, or by a filter"},
+		{"umavez replay 0", nil, `"0" is not an event's id`},
+		{"umavez replay 7 --payment pay_1", nil, "event ids stand alone"},
+		{"umavez replay --status pending", nil, `--status "pending" is not one of dead, quarantined, ignored, processed`},
+		{"umavez replay --since yesterday", nil, "--since \"yesterday\" is neither a time"},
+		{"umavez replay --since 1h --until 2h", nil, "--since must be before --until"},
+		{"umavez replay --status dead --limit 0", nil, "--limit must be at least 1"},
+		{"umavez replay --status dead -o xml", nil, "--output"},
+		{"umavez replay --status dead", []string{"SOURCES="}, "SOURCES"},
+		{"umavez replay --status dead", []string{"STRIPE_API_KEY=sk_live_0123456789"}, "DATABASE_URL"}, // nobody answers there
 		{"umavez migrate extra", nil, "see umavez migrate --help"},
 		{"umavez verify --nonsense", nil, "see umavez verify --help"},
 		{"umavez verify --rows 0", nil, "--rows is 0"},

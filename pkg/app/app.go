@@ -49,7 +49,7 @@ func (c *connections) open(ctx context.Context, role string, log *zap.Logger, re
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range []func(context.Context) error{db.Ping, db.CheckSchema, db.CheckDurability} {
+	for _, check := range []func(context.Context) error{db.Ping, db.CheckSchema, db.CheckDurability, db.CheckTimeouts} {
 		checkCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		err := check(checkCtx)
 		cancel()

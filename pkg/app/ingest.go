@@ -91,12 +91,16 @@ func (in *Ingest) Addr() net.Addr { return in.listener.Addr() }
 func (in *Ingest) Parts() []Part { return []Part{newGauges(in.Base, false), {"ingest", in.serve}} }
 
 func (in *Ingest) serve(ctx context.Context) error {
-	room := ingest.New(in.cfg, ingest.Parts{
+	parts := ingest.Parts{
 		Sources: in.sources, Store: in.DB, Publisher: in.publisher,
 		Refused:          func(err error) bool { return errors.Is(err, postgres.ErrRefusedRow) },
 		RecordRejections: in.recordRejections,
-		Log:              in.Log, Metrics: in.Metrics, Now: failpoint.Clock,
-	})
+		Log:              in.Log, Metrics: in.Metrics,
+	}
+	if failpoint.Enabled {
+		parts.Now = failpoint.Clock
+	}
+	room := ingest.New(in.cfg, parts)
 	// The publisher outlives the server by a little: what was committed last
 	// is rung for too.
 	publishing, stop := context.WithCancel(context.WithoutCancel(ctx))

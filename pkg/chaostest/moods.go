@@ -112,7 +112,9 @@ func (m *moods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // opaque says that the answer to a question does not repeat what was asked, so
 // that nobody can tell it from another's: PagBank's notification codes.
-func opaque(r *http.Request) bool { return strings.Contains(r.URL.Path, "/transactions/notifications/") }
+func opaque(r *http.Request) bool {
+	return strings.Contains(r.URL.Path, "/transactions/notifications/")
+}
 
 // questionKind is the path without its last part, which is the id, and whose
 // account asks: an answer to one such question looks like that to another.

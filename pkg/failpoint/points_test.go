@@ -127,6 +127,9 @@ func namesOf(room string, call *ast.CallExpr) (names []string, ours bool, err er
 	if !ok {
 		return nil, true, fmt.Errorf("%s without a literal name", called)
 	}
+	if step == "" { // it is said to have no points
+		return nil, false, nil
+	}
 	if called == "db.at" {
 		moment, ok := literal(call.Args[2])
 		if !ok {

@@ -180,11 +180,16 @@ func scanWork(rows pgx.Rows) (w settlement.Work, now time.Time, err error) {
 	err = rows.Scan(&e.ID, &e.Provider, &e.Account, &e.DedupeKey, &e.ProviderEventID, &e.Type,
 		&e.PaymentRef, &occurred, &e.ReceivedAt, &e.Test, &e.Body, &headers,
 		&w.State, &w.Turn, &w.Attempts, &w.Parks, &w.Since, &w.Reason, &w.ReasonSince, &now)
-	e.OccurredAt = occurred.Time
-	for i := 0; i+1 < len(headers); i += 2 {
-		e.Headers = append(e.Headers, event.Header{Name: headers[i], Value: headers[i+1]})
-	}
+	e.OccurredAt, e.Headers = occurred.Time, headersOf(headers)
 	return w, now, err
+}
+
+// headersOf reads the kept headers of a body: name, value, name, value ...
+func headersOf(flat []string) (out []event.Header) {
+	for i := 0; i+1 < len(flat); i += 2 {
+		out = append(out, event.Header{Name: flat[i], Value: flat[i+1]})
+	}
+	return out
 }
 
 // scanHeld reads the given leading columns, registrationColumns and

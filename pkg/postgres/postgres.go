@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +29,9 @@ type Config struct {
 	LockTimeout      time.Duration `envconfig:"DATABASE_LOCK_TIMEOUT" default:"2s"`
 	StatementTimeout time.Duration `envconfig:"DATABASE_STATEMENT_TIMEOUT" default:"4s"`
 	// SimpleProtocol is for a pooler in transaction mode that does not keep
-	// prepared statements (PgBouncer before 1.21).
+	// prepared statements (PgBouncer before 1.21). Time-outs are not sent with
+	// the connection then, since such a pooler refuses or drops them; see
+	// CheckTimeouts.
 	SimpleProtocol bool `envconfig:"DATABASE_SIMPLE_PROTOCOL" default:"false"`
 }
 
@@ -53,6 +56,8 @@ func (c Config) Validate() error {
 type DB struct {
 	Pool *pgxpool.Pool
 	Hook Hook // tests only
+
+	timeouts []setting // that every session must have
 }
 
 // Open connects lazily; Ping and CheckDurability say whether it works.
@@ -72,14 +77,12 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	}
 	set("timezone", "UTC")
 	set("application_name", "umavez")
-	if c.LockTimeout > 0 {
-		set("lock_timeout", fmt.Sprintf("%dms", c.LockTimeout.Milliseconds()))
-	}
-	if c.StatementTimeout > 0 {
-		set("statement_timeout", fmt.Sprintf("%dms", c.StatementTimeout.Milliseconds()))
-		set("idle_in_transaction_session_timeout", fmt.Sprintf("%dms", 4*c.StatementTimeout.Milliseconds()))
-	}
-	if c.SimpleProtocol {
+	timeouts := slices.DeleteFunc(c.timeouts(), func(s setting) bool { _, given := params[s.name]; return given })
+	if !c.SimpleProtocol {
+		for _, s := range timeouts {
+			set(s.name, s.value)
+		}
+	} else {
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	if pc.ConnConfig.ConnectTimeout == 0 {
@@ -89,7 +92,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database pool: %w", redacted(err))
 	}
-	return &DB{Pool: pool}, nil
+	return &DB{Pool: pool, timeouts: timeouts}, nil
 }
 
 // Close waits for the connections in use.
@@ -118,6 +121,10 @@ func (db *DB) CheckDurability(ctx context.Context) error {
 	}
 	return nil
 }
+
+// InTx runs fn in one transaction and commits it, for what people run by hand:
+// it has no points.
+func (db *DB) InTx(ctx context.Context, fn func(pgx.Tx) error) error { return db.inTx(ctx, "", fn) }
 
 // inTx runs fn in one transaction and commits it; name is for its points. When
 // the commit's own answer is lost the error is ErrUnknownOutcome: it may or may
@@ -188,7 +195,7 @@ func classify(err error) error {
 		}
 		// Rights, schema, disk, a defect of the server: about us, not about
 		// this event. It must not make events dead, so it waits for repair.
-		return fmt.Errorf("%w: %s: %w", ErrUnavailable, pe.Message, short)
+		return fmt.Errorf("%w: %s: %w%s", ErrUnavailable, pe.Message, short, poolerHint(pe))
 	}
 	if pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -238,7 +245,10 @@ func redacted(err error) error {
 		if inner == nil {
 			return errors.New("cannot connect to the database")
 		}
-		return fmt.Errorf("cannot connect to the database: %w", inner)
+		return fmt.Errorf("cannot connect to the database: %w%s", inner, poolerHint(err))
+	}
+	if hint := poolerHint(err); hint != "" {
+		return fmt.Errorf("%w%s", err, hint)
 	}
 	return err
 }

@@ -181,11 +181,7 @@ func (db *DB) revive(ctx context.Context, ids []int64, reopen []bool) (revived [
 		revived = nil
 		err := db.inTx(ctx, "revival", func(tx pgx.Tx) error {
 			var s statements
-			s.query("revivals_locked", lockRevivals, func(rows pgx.Rows) error {
-				for rows.Next() { //nolint:revive // the locks are what was asked for
-				}
-				return rows.Err()
-			}, sortedIDs)
+			s.query("revivals_locked", lockRevivals, exhaust, sortedIDs)
 			s.add("events_told_again", tellAgain, sortedIDs, sortedReopen)
 			s.query("events_revived", reviveEvents, func(rows pgx.Rows) error {
 				for rows.Next() {
@@ -223,6 +219,13 @@ func (db *DB) revive(ctx context.Context, ids []int64, reopen []bool) (revived [
 		return nil, fmt.Errorf("revive events: %w", err)
 	}
 	return revived, nil
+}
+
+// exhaust reads rows whose coming was all that was asked for: locks.
+func exhaust(rows pgx.Rows) error {
+	for rows.Next() { //nolint:revive // see above
+	}
+	return rows.Err()
 }
 
 // repeat is the duplicates of one key with one body, of one batch.

@@ -253,7 +253,7 @@ func (p *Processor) Process(ctx context.Context, ids []int64) map[int64]Result {
 		unknown()
 		return results
 	}
-	p.metrics.settledBefore.Add(float64(settledBefore(ids, batch)))
+	p.metrics.settledBefore.Add(float64(foundFinal(ids, batch)))
 	p.settle(ctx, items, results)
 	if p.at(ctx, "settled") != nil {
 		unknown()
@@ -262,8 +262,8 @@ func (p *Processor) Process(ctx context.Context, ids []int64) map[int64]Result {
 	return results
 }
 
-// settledBefore counts the events that were asked for and are not unfinished.
-func settledBefore(ids []int64, batch settlement.Batch) int {
+// foundFinal counts the events that were asked for and are not unfinished.
+func foundFinal(ids []int64, batch settlement.Batch) int {
 	n := len(ids)
 	for _, w := range batch.Works {
 		if !w.Sibling {

@@ -52,13 +52,12 @@ func (c *Conn) Relay(ctx context.Context, rows []Outgoing) (n int, err error) {
 		}
 		return err
 	}
-	for ; next < len(rows) && err == nil; next++ {
+	for ; next < len(rows); next++ {
 		key := paymentOf(rows[next].Subject)
-		for err == nil && next > settled && (next-settled >= window || lastOf[key] > settled) {
-			err = settle() // lastOf counts from 1, so that absent is 0
-		}
-		if err != nil {
-			break
+		for next > settled && (next-settled >= window || lastOf[key] > settled) { // lastOf counts from 1, so that absent is 0
+			if err := settle(); err != nil {
+				return settled, err // a future tells its error once: to ask again would be to wait for ever
+			}
 		}
 		if err = failpoint.At(ctx, "queue.relay_asked"); err == nil {
 			futures[next], err = c.send(rows[next], strconv.FormatInt(rows[next].ID, 10))

@@ -158,3 +158,22 @@ func TestRelayWithoutServerSaysUnavailable(t *testing.T) {
 		t.Errorf("%d relayed, %v", n, err)
 	}
 }
+
+// A failure is told at once: whoever waits here holds the relay's lock, and
+// has to mark what was sent before.
+func TestRelayReturnsAsSoonAsARowFails(t *testing.T) {
+	t.Parallel()
+	for _, payments := range []int{1, 2, 50} {
+		_, conn, js := world(t, queue.Config{})
+		if err := js.DeleteStream(t.Context(), queue.StreamPayments); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		begun := time.Now()
+		n, err := conn.Relay(ctx, outbox(50, payments))
+		cancel()
+		if took := time.Since(begun); n != 0 || err == nil || took > 3*time.Second {
+			t.Errorf("%d payments: %d relayed, %v, after %s", payments, n, err, took)
+		}
+	}
+}

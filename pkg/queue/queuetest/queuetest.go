@@ -3,16 +3,10 @@
 package queuetest
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -97,90 +91,6 @@ func Connect(t testing.TB, cfg queue.Config) *queue.Conn {
 	}
 	t.Cleanup(conn.Close)
 	return conn
-}
-
-// Process is a NATS server in a process of its own: this test binary, run
-// again.
-type Process struct {
-	t    testing.TB
-	dir  string
-	port int
-	cmd  *exec.Cmd
-	in   io.Closer // the server ends when it is closed, also by our death
-}
-
-// The environment of a test binary that is to be a server.
-const (
-	envDir  = "UMAVEZ_QUEUETEST_DIR"
-	envPort = "UMAVEZ_QUEUETEST_PORT"
-)
-
-// In the child this runs before any test and never returns.
-func init() {
-	dir := os.Getenv(envDir)
-	if dir == "" {
-		return
-	}
-	port, err := strconv.Atoi(os.Getenv(envPort))
-	if err == nil {
-		var server *queue.Embedded
-		if server, err = queue.StartEmbedded(dir, port); err == nil {
-			fmt.Println("ready")
-			_, _ = io.Copy(io.Discard, os.Stdin)
-			server.Shutdown()
-			os.Exit(0)
-		}
-	}
-	fmt.Println(err)
-	os.Exit(1)
-}
-
-// NewProcess starts a server process of this test's own.
-func NewProcess(t testing.TB) *Process {
-	t.Helper()
-	p := &Process{t: t, dir: filepath.Join(t.TempDir(), "nats"), port: freePort(t)}
-	p.Start()
-	t.Cleanup(p.Kill)
-	return p
-}
-
-// URL is the server's address, for NATS_URL.
-func (p *Process) URL() string { return address(p.port) }
-
-// Start starts a killed server on what it left on disk.
-func (p *Process) Start() {
-	p.t.Helper()
-	if p.cmd != nil {
-		return
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envDir+"="+p.dir, envPort+"="+strconv.Itoa(p.port))
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.cmd, p.in = cmd, in
-	if line, err := bufio.NewReader(out).ReadString('\n'); strings.TrimSpace(line) != "ready" {
-		p.t.Fatalf("NATS process: %s %v", line, err)
-	}
-}
-
-// Kill ends the server as a crash does.
-func (p *Process) Kill() {
-	if p.cmd == nil {
-		return
-	}
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-	_ = p.in.Close()
-	p.cmd = nil
 }
 
 func address(port int) string { return "nats://127.0.0.1:" + strconv.Itoa(port) }
