@@ -8,7 +8,7 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 WITH_PG  := $(GO) run ./pkg/postgres/postgrestest/withpostgres
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-failpoints test test-short fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
+.PHONY: help build build-failpoints test test-short failpoints failpoint-pairs fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -30,6 +30,12 @@ test: ensure-go ensure-postgres lint ## every test, on real PostgreSQL and JetSt
 
 test-short: ensure-go ensure-postgres ## the quick tests, without the race detector
 	$(WITH_PG) $(GO) test -short -timeout 5m ./...
+
+failpoints: ensure-go ensure-postgres ## every fault at every point, on real processes, about 10 minutes; ONLY=regexp narrows it
+	CAMPAIGN=$(or $(CAMPAIGN),singles) $(WITH_PG) scripts/failpoints.sh
+
+failpoint-pairs: ensure-go ensure-postgres ## nightly: a crash at one point and another while that is repaired; SHARD=i/n, BOUND=1h
+	CAMPAIGN=pairs $(WITH_PG) scripts/failpoints.sh
 
 fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
 	scripts/fuzz.sh
