@@ -35,6 +35,12 @@ test: ensure-go ensure-postgres ensure-pgbouncer lint ## every test, on real Pos
 test-short: ensure-go ensure-postgres ensure-pgbouncer ## the quick tests, without the race detector
 	$(WITH_PG) $(GO) test -short -timeout 5m ./...
 
+failpoints: ensure-go ensure-postgres ## every fault at every point, on real processes, about 10 minutes; ONLY=regexp narrows it
+	CAMPAIGN=$(or $(CAMPAIGN),singles) $(WITH_PG) scripts/failpoints.sh
+
+failpoint-pairs: ensure-go ensure-postgres ## nightly: a crash at one point and another while that is repaired; SHARD=i/n, BOUND=1h
+	CAMPAIGN=pairs $(WITH_PG) scripts/failpoints.sh
+
 fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
 	scripts/fuzz.sh
 

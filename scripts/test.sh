@@ -23,5 +23,9 @@ fi
 "$go" test "${flags[@]}" "$@"
 
 if [ "$*" = "./..." ]; then
+  # What a program with failpoints does, and a short campaign over them.
+  "$go" test -tags failpoints -count=1 -timeout 5m ./pkg/failpoint ./pkg/daemon
+  "$go" test -tags failpoints -count=1 -timeout 5m -run 'Injected|LostAnswer|ADelay' ./pkg/postgres
+  "$go" test -tags failpoints -count=1 -timeout 5m -run 'Failpoint' ./pkg/e2e
   scripts/fuzz.sh
 fi

@@ -114,6 +114,7 @@ func (w *faultWorld) begin(t *testing.T, p plan, round int, faults ...fault) *st
 		s.before = append(s.before, w.fired(f))
 	}
 	w.api.play(s.sim.APIHandler())
+	w.domain.mark(t)
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
@@ -139,6 +140,7 @@ func (s *story) play(t *testing.T) {
 		}
 		if s.plan.vanished {
 			s.forgetStreams()
+			s.domain.begin = 0
 		}
 		s.armNext()
 		s.send(t)
@@ -154,7 +156,7 @@ func (s *story) play(t *testing.T) {
 	for wait := time.Now(); !s.allFired() && time.Since(wait) < 500*time.Millisecond; time.Sleep(20 * time.Millisecond) {
 		s.revive()
 	}
-	s.revive()
+	s.awaitDeath()
 	s.until(t, "all is final at the end", func(u unfinished) bool { return u.events == 0 && u.unsent == 0 && u.dead == 0 })
 	s.arm(atIngest)
 	s.arm(atProcessor)
@@ -164,6 +166,7 @@ func (s *story) play(t *testing.T) {
 		s.until(t, "all is final after the standstill", func(u unfinished) bool { return u.events == 0 && u.unsent == 0 && u.dead == 0 })
 	}
 	compareState(t, s.db, s.sim, s.report)
+	s.compareDomainEvents(t)
 	// A forger does not try again when he is answered oddly, and neither does
 	// this fault.
 	if r := s.report; r.GivenUp > 0 || r.ForgedAccepted > 0 || r.ForgedOdd > r.Answers["no answer"]+len(s.faults) {
@@ -180,9 +183,12 @@ func (s *story) forgetAll(t *testing.T) {
 	s.age()
 	s.sweepArmed()
 	s.sweepClean()
-	if n := queryOne[int](t, s.db, `SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM event_bodies)`); n > 0 {
+	if n := queryOne[int](t, s.db, `
+SELECT (SELECT count(*) FROM events WHERE received_at < now() - interval '1 day') + (SELECT count(*) FROM event_bodies)`); n > 0 {
 		t.Errorf("%d rows are kept for longer than they should be", n)
 	}
+	// The sweeps asked about unsettled payments too.
+	s.until(t, "all is final after the sweeps", func(u unfinished) bool { return u.events == 0 && u.unsent == 0 && u.dead == 0 })
 	comparePayments(t, s.db, s.sim)
 	compareBalances(t, s.db, s.sim)
 	verify(t, s.db)
@@ -283,8 +289,8 @@ func (s *story) until(t *testing.T, what string, holds func(unfinished) bool) {
 		case holds(u):
 			return
 		case time.Now().After(deadline):
-			t.Fatalf("not within %s: %s; %d events unfinished (%s), %d dead, %d domain events unsent, all sent: %t",
-				recoveryBound, what, u.events, s.reasons(), u.dead, u.unsent, s.sent)
+			t.Fatalf("not within %s: %s; %d events unfinished (%s), %d dead, %d domain events unsent, all sent: %t; the broker has %s",
+				recoveryBound, what, u.events, s.reasons(), u.dead, u.unsent, s.sent, s.domain.streams(t))
 		case u.dead > 0 && !s.plan.buried && !s.plan.revived:
 			t.Fatalf("%d events are dead: %s", u.dead, queryOne[string](t, s.db, `SELECT string_agg(provider || ' ' || type || ': ' || reason, '; ') FROM webhook_events WHERE status = 'dead'`))
 		}
@@ -309,6 +315,20 @@ func (s *story) until(t *testing.T, what string, holds func(unfinished) bool) {
 			s.resend(s.sim)
 		}
 	}
+}
+
+// awaitDeath waits for a process that has said it will die, so that the story
+// does not end before it has.
+func (s *story) awaitDeath() {
+	s.t.Helper()
+	role := planOf(s.faults[0].point).role
+	if s.faults[0].action == "crash" && role != atSweeper && s.hasFired(0) {
+		eventually(s.t, 2*time.Second, string(role)+" is dead", func() bool {
+			s.revive()
+			return s.died[role] > 0
+		})
+	}
+	s.revive()
 }
 
 func (s *story) hasFired(i int) bool { return s.fired(s.faults[i]) > s.before[i] }

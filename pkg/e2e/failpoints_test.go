@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +24,7 @@ import (
 //	singles  every action at every point
 //	pairs    every ordered pair of crashes; SHARD=i/n takes a part
 //
-// ONLY=text narrows it to names that contain the text. WORLDS is how many are
+// ONLY=regexp narrows it to the names that match. WORLDS is how many are
 // played at once, BOUND when no more are begun.
 func TestFailpoints(t *testing.T) {
 	c := campaignOf(t)
@@ -73,9 +74,13 @@ func campaignOf(t *testing.T) *campaign {
 		t.Fatalf("BOUND: %v", err)
 	}
 	if only := os.Getenv("ONLY"); only != "" {
+		names, err := regexp.Compile(only)
+		if err != nil {
+			t.Fatalf("ONLY: %v", err)
+		}
 		var kept []job
 		for _, j := range c.jobs {
-			if strings.Contains(j.name, only) {
+			if names.MatchString(j.name) {
 				kept = append(kept, j)
 			}
 		}
@@ -197,6 +202,6 @@ func (c *campaign) note(j job, out told, ok bool) {
 		fmt.Printf("failpoints: %d of %d after %s, %d failed\n", n, len(c.jobs), time.Since(c.begun).Round(time.Second), failed)
 	}
 	if !ok {
-		fmt.Printf("failpoints: FAILED %s; alone: make failpoints CAMPAIGN=%s ONLY='%s'\n", j.name, c.kind, j.name)
+		fmt.Printf("failpoints: FAILED %s; alone: make failpoints CAMPAIGN=%s ONLY='^%s$'\n", j.name, c.kind, j.name)
 	}
 }

@@ -47,7 +47,8 @@ type faultWorld struct {
 	fixed   map[string]gatewaysim.Credentials
 	quiet   map[program]int // goroutines of ours in a process that has nothing to do
 	died    map[program]int // in this story
-	console strings.Builder
+	console strings.Builder // what the sweepers wrote
+	domain  *domainEvents
 }
 
 // lent gives a world to one subtest after the other.
@@ -87,6 +88,7 @@ func newFaultWorld(t *testing.T) (w *faultWorld, end func()) {
 	maps.Copy(w.env, shortTimes)
 	w.migrate()
 	w.up(1, 1)
+	w.domain = newDomainEvents(l, w.env["NATS_URL"])
 	for role, p := range w.roles() {
 		w.quiet[role] = settledCount(p)
 	}
@@ -166,7 +168,7 @@ func (w *faultWorld) restart(env ...string) {
 // it. It says how the process ended.
 func (w *faultWorld) sweepWith(spec string, args ...string) (code int, errs string) {
 	w.t.Helper()
-	_, errs, code = run(w.lent, "sweeper", w.of("sweeper", "FAILPOINTS="+spec), append([]string{"run"}, args...)...)
+	_, errs, code = run(w.lent, "sweeper", w.of("sweeper", "FAILPOINTS="+spec, "DATABASE_STATEMENT_TIMEOUT=4s"), append([]string{"run"}, args...)...)
 	w.console.WriteString(errs)
 	w.sweeps++
 	return code, errs
