@@ -150,9 +150,13 @@ func (w *world) checkEntry(p *paymentRow, e *entryRow) {
 		ok = t.paid && e.amount == pay.price
 	case payment.KindRefund, payment.KindRefundReversal:
 		ok = strings.HasPrefix(id, "total:") && pay.dialect == totals ||
-			slices.ContainsFunc(t.refunds, func(r trueRefund) bool { return r.id == id && r.amount == e.amount && (e.kind == payment.KindRefund || r.state == payment.RefundFailed) })
+			slices.ContainsFunc(t.refunds, func(r trueRefund) bool {
+				return r.id == id && r.amount == e.amount && (e.kind == payment.KindRefund || r.state == payment.RefundFailed)
+			})
 	case payment.KindChargeback, payment.KindChargebackReversal:
-		ok = slices.ContainsFunc(t.disputes, func(d trueDispute) bool { return d.id == id && d.amount == e.amount && (e.kind == payment.KindChargeback || d.state == payment.DisputeWon) })
+		ok = slices.ContainsFunc(t.disputes, func(d trueDispute) bool {
+			return d.id == id && d.amount == e.amount && (e.kind == payment.KindChargeback || d.state == payment.DisputeWon)
+		})
 	case payment.KindFee:
 		ok = slices.ContainsFunc(t.fees, func(f trueFee) bool { return f.id == id && f.amount == e.amount })
 	case payment.KindAllocation:

@@ -101,12 +101,12 @@ func (t *truth) status(price int64) payment.Status {
 type dialect string
 
 const (
-	byID    dialect = "by id"    // each fact with its id and amount
-	totals  dialect = "totals"   // refunds as a running total without ids
-	bells   dialect = "bells"    // events say nothing; the API knows
-	scanty  dialect = "scanty"   // the facts' amounts are for the API to say
-	oneKey  dialect = "one key"  // all events of a payment share a key; a repeat asks again
-	bundled dialect = "bundled"  // each event says all that is true by then
+	byID    dialect = "by id"   // each fact with its id and amount
+	totals  dialect = "totals"  // refunds as a running total without ids
+	bells   dialect = "bells"   // events say nothing; the API knows
+	scanty  dialect = "scanty"  // the facts' amounts are for the API to say
+	oneKey  dialect = "one key" // all events of a payment share a key; a repeat asks again
+	bundled dialect = "bundled" // each event says all that is true by then
 )
 
 // pay is one payment at the gateway.

@@ -41,6 +41,7 @@ func (d *pod) start() {
 	d.close()
 	d.lives++
 	d.p = d.w.newProc("ingest pod", fmt.Sprintf("ingest %d.%d", d.n+1, d.lives))
+	d.p.onDeath = d.close
 	d.inHand = 0
 	d.in = ingest.New(ingestConfig, ingest.Parts{
 		Sources: sources{d.w, d.p}, Store: db{d.w.store, d.p}, Publisher: offers{d.w, d.p}, Log: d.w.log,

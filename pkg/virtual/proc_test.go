@@ -16,7 +16,9 @@ type proc struct {
 	killed     chan struct{}
 	ctx        context.Context
 	cancel     context.CancelFunc
-	serial     int // of its transactions, so that no two labels are alike
+	serial     int    // of its transactions, so that no two labels are alike
+	failed     string // the events of the batch that could not be settled last
+	onDeath    func()
 }
 
 // outside is the kind of what is no process of ours and cannot crash: the
@@ -33,7 +35,10 @@ func (w *world) newProc(kind, name string) *proc {
 func (w *world) goWorld(name string, do func(world *proc)) {
 	w.strangers++
 	p := w.newProc(outside, fmt.Sprintf("%s %s (%d)", outside, name, w.strangers))
-	w.goAs(p, func() { do(p) })
+	w.goAs(p, func() {
+		p.step("begins")
+		do(p)
+	})
 }
 
 // goAs starts a goroutine of a process.
@@ -53,6 +58,9 @@ func (p *proc) die() {
 		p.dead = true
 		close(p.killed)
 		p.cancel()
+		if p.onDeath != nil {
+			p.onDeath()
+		}
 	}
 }
 
@@ -60,9 +68,6 @@ func (p *proc) gone() bool { return p.dead || p.w.aborted }
 
 // step is a scheduling point of a process. It may be the process's last one.
 func (p *proc) step(label string) {
-	if p.gone() {
-		runtime.Goexit()
-	}
 	p.w.sched.pause(p.name, label)
 	if p.gone() {
 		runtime.Goexit()
@@ -82,9 +87,6 @@ func (p *proc) step(label string) {
 
 // sleep lets virtual time pass, less when the process dies meanwhile.
 func (p *proc) sleep(d time.Duration, label string) {
-	if p.gone() {
-		runtime.Goexit()
-	}
 	t := time.NewTimer(d)
 	select {
 	case <-t.C:

@@ -150,4 +150,3 @@ func (s *sched) below(d time.Duration) time.Duration {
 	}
 	return time.Duration(s.rng.Int64N(int64(d)))
 }
-

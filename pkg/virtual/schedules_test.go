@@ -45,3 +45,22 @@ func TestOne(t *testing.T) {
 		t.Logf("%8d %s", v, k)
 	}
 }
+
+func TestASeedRepeatsItsScheduleExactly(t *testing.T) {
+	n := uint64(60)
+	for seed := uint64(1); seed <= n; seed++ {
+		a, b := play(t, seed, options{keep: -1}), play(t, seed, options{keep: -1})
+		if a.sum == b.sum && a.steps == b.steps {
+			continue
+		}
+		for i := range min(len(a.trace), len(b.trace)) {
+			if a.trace[i] != b.trace[i] {
+				for _, l := range a.trace[max(0, i-12) : i+1] {
+					t.Logf("both  %s %s %s", l.at, l.process, l.label)
+				}
+				t.Errorf("seed %d: step %d of %d is %v, then %v", seed, i, len(a.trace), a.trace[i], b.trace[i])
+				break
+			}
+		}
+	}
+}

@@ -42,9 +42,23 @@ func (d db) Settle(ctx context.Context, events []settlement.Handle, refs []settl
 	for i, e := range events {
 		ids[i] = e.EventID
 	}
-	t := d.s.begin(ctx, d.p, "settle"+idLabel(ids))
+	label := idLabel(ids)
+	t := d.s.begin(ctx, d.p, "settle"+label)
 	t.settles = true
 	defer t.end(false)
+	switch {
+	case d.p.failed == "" || !strings.Contains(d.p.failed, label):
+	case d.p.failed == label+" ":
+		t.s.w.saw("batch run again")
+	default:
+		t.s.w.saw("batch split")
+	}
+	d.p.failed = ""
+	defer func() {
+		if err != nil {
+			d.p.failed = label + " "
+		}
+	}()
 	if err := t.at("begin"); err != nil {
 		return decided, err
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/umavez/umavez/pkg/event"
@@ -21,7 +23,7 @@ import (
 // list of things to do at its commit, under locks that it holds. Each
 // statement reads the committed rows of its own moment, as READ COMMITTED does.
 type store struct {
-	w *world
+	w      *world
 	break_ broken
 
 	events   map[int64]*eventRow
@@ -41,7 +43,7 @@ type store struct {
 	outbox   []outboxRow
 
 	lastEvent, lastPayment, lastOutbox, lastTuple int64
-	changed                                        signal
+	changed                                       signal
 
 	locks map[lockKey]*tx
 }
@@ -194,7 +196,8 @@ type tx struct {
 }
 
 func (s *store) begin(ctx context.Context, p *proc, what string) *tx {
-	return &tx{s: s, p: p, ctx: ctx, now: micro(time.Now()), done: make(chan struct{}), what: what}
+	p.serial++
+	return &tx{s: s, p: p, ctx: ctx, now: micro(time.Now()), done: make(chan struct{}), what: what + "#" + strconv.Itoa(p.serial)}
 }
 
 // lockTimeout and deadlockTimeout are the server's.
@@ -229,7 +232,7 @@ func (t *tx) spoilt(label string) error {
 		t.s.w.saw("connection lost in a transaction")
 		t.note("its connection breaks at " + label)
 		return errAway
-	case sch.chance(f.deadlock) && t.what != "load":
+	case sch.chance(f.deadlock) && !strings.HasPrefix(t.what, "load"):
 		t.s.w.saw("deadlock said by the server")
 		t.note("deadlock at " + label)
 		return errDeadlock
