@@ -229,7 +229,7 @@ func (l bell) deliveries(got []*message) []processor.Delivery {
 		if m.delivered > 1 {
 			w.saw("message delivered again")
 		}
-		if w.store.break_.ackFirst {
+		if w.store.broken.ackFirst {
 			delete(l.b.queued, id)
 		}
 		out[i] = processor.Delivery{

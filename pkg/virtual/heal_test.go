@@ -24,7 +24,9 @@ func (w *world) heal(world *proc) {
 			}
 		}
 		if w.plan.park || w.sched.chance(0.5) {
-			w.register(world, p)
+			for !w.register(world, p) { // the locks of the dead are held for a while
+				world.sleep(5*time.Second, "registers again")
+			}
 		}
 	}
 	w.settle(world, "healing")

@@ -67,6 +67,16 @@ func (d db) InsertEvents(ctx context.Context, arrivals []event.Arrival) ([]event
 
 func (d db) insertNew(ctx context.Context, arrivals []event.Arrival, firsts []int) (fresh map[eventKey]int64, again bool, err error) {
 	label := "insert " + keyOf(&arrivals[firsts[0]]).dedupe
+	if d.s.broken.earlyAnswer && d.s.w.sched.chance(0.2) {
+		fresh = map[eventKey]int64{}
+		for _, i := range firsts {
+			if _, ok := d.s.keys[keyOf(&arrivals[i])]; !ok {
+				d.s.lastEvent++
+				fresh[keyOf(&arrivals[i])] = d.s.lastEvent
+			}
+		}
+		return fresh, false, nil
+	}
 	tries, err := d.s.alone(ctx, d.p, label, func(t *tx) error {
 		fresh = map[eventKey]int64{}
 		for _, i := range firsts {
@@ -88,13 +98,13 @@ func (d db) insertNew(ctx context.Context, arrivals []event.Arrival, firsts []in
 // insert is one row of the statement, with its body and its work or result.
 func (t *tx) insert(a *event.Arrival, fresh map[eventKey]int64) error {
 	k := keyOf(a)
-	if _, ok := t.s.keys[k]; ok && !t.s.break_.forgottenKeys {
+	if _, ok := t.s.keys[k]; ok {
 		return nil
 	}
 	if err := t.lock(lockKey{kind: "event key", name: k.String()}); err != nil {
 		return err
 	}
-	if _, ok := t.s.keys[k]; ok && !t.s.break_.forgottenKeys {
+	if _, ok := t.s.keys[k]; ok {
 		return nil
 	}
 	t.s.lastEvent++
@@ -232,7 +242,7 @@ func (d db) restoreBodies(ctx context.Context, arrivals []event.Arrival, repeats
 
 // revive runs three statements under advisory locks, as pkg/postgres does.
 func (d db) revive(ctx context.Context, ids []int64, reopen map[int64]bool) (revived []int64, err error) {
-	if len(ids) == 0 || d.s.break_.oneRevival {
+	if len(ids) == 0 || d.s.broken.noRevival {
 		return nil, nil
 	}
 	slices.Sort(ids)

@@ -160,7 +160,7 @@ func (t *tx) lockPayments(refs []settlement.Ref, made map[settlement.Ref]*paymen
 	}
 	slices.SortFunc(rows, func(a, b wanted) int { return cmp.Compare(a.id, b.id) })
 	for _, r := range rows {
-		if !t.s.break_.unlockedPayments {
+		if !t.s.broken.unlocked {
 			if err := t.lock(lockKey{kind: "payment", id: r.id}); err != nil {
 				return nil, err
 			}
@@ -169,7 +169,7 @@ func (t *tx) lockPayments(refs []settlement.Ref, made map[settlement.Ref]*paymen
 		h.Exists = true
 		if row, ok := made[r.ref]; ok {
 			h.Payment = row.read()
-		} else if !t.s.break_.unclaimedAndBlind {
+		} else {
 			h.Payment = t.s.payments[r.id].read()
 		}
 		held[r.ref] = h
@@ -202,19 +202,19 @@ func (t *tx) claim(events []settlement.Handle) (map[int64]bool, error) {
 	for _, h := range events {
 		id := h.EventID
 		w, ok := seen[id]
-		if t.s.break_.unclaimed || t.s.break_.unclaimedAndBlind {
+		if t.s.broken.unclaimed {
 			claimed[id] = true
 			t.todo(func() { delete(t.s.work, id) })
 			continue
 		}
-		if !ok || w.turn != h.Turn || w.state != event.StatusPending && !free[id] {
+		if !ok || w.turn != h.Turn && !t.s.broken.staleTurns || w.state != event.StatusPending && !free[id] {
 			continue
 		}
 		if err := t.lock(lockKey{kind: "work", id: id}); err != nil {
 			return nil, err
 		}
 		now, ok := t.s.work[id]
-		if !ok || now.tuple != w.tuple || now.turn != h.Turn || now.state != event.StatusPending && !free[id] {
+		if !ok || now.tuple != w.tuple || now.turn != h.Turn && !t.s.broken.staleTurns || now.state != event.StatusPending && !free[id] {
 			continue
 		}
 		claimed[id] = true
@@ -376,7 +376,7 @@ func entriesOf(changes []settlement.Change) func(func(ledger.Entry) bool) {
 
 func (t *tx) enter(paymentID int64, e ledger.Entry) error {
 	k := entryKey{e.ReferenceType, e.ReferenceID, e.Kind}
-	if !t.s.break_.uncheckedEntries && !t.s.break_.unclaimedAndBlind {
+	if !t.s.broken.unkeyed {
 		if err := t.lock(lockKey{kind: "entry", name: k.refType + "|" + k.refID + "|" + string(k.kind)}); err != nil {
 			return err
 		}
@@ -399,7 +399,7 @@ func (t *tx) enter(paymentID int64, e ledger.Entry) error {
 		t.s.posted[k] = len(t.s.entries)
 		t.s.entries = append(t.s.entries, row)
 	}
-	if t.s.break_.torn {
+	if t.s.broken.torn {
 		enter()
 		return nil
 	}
@@ -432,7 +432,7 @@ func (t *tx) keepBalances(changes []settlement.Change) error {
 		if err := t.lock(lockKey{kind: "balance", name: k.account + " " + k.currency}); err != nil {
 			return err
 		}
-		if t.s.break_.balanceDrift {
+		if t.s.broken.driftingSums {
 			t.todo(func() { t.s.balances[k] = before + sums[k] })
 			continue
 		}
@@ -531,7 +531,7 @@ func (d db) ClaimDue(ctx context.Context, limit int, lease time.Duration) (ids [
 			if len(ids) == limit || w.nextAt.After(t.now) || !w.due() {
 				continue
 			}
-			if t.s.break_.duesTwice {
+			if t.s.broken.duesTwice {
 				ids = append(ids, id)
 				continue
 			}

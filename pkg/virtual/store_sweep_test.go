@@ -60,6 +60,8 @@ func (d db) DuePage(ctx context.Context, f sweep.Filter, after sweep.Cursor, lim
 // MarkSwept implements sweeper.Store.
 func (d db) MarkSwept(ctx context.Context, rows []sweep.Row) error {
 	_, err := d.s.alone(ctx, d.p, "mark swept", func(t *tx) error {
+		// The plan's order of the rows is nobody's promise.
+		t.s.w.sched.rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 		for _, r := range rows {
 			id := r.Notice.ID
 			w, ok := t.s.work[id]
@@ -245,7 +247,7 @@ func (d db) DropBodies(ctx context.Context, keep time.Duration) (days int, err e
 		if last := dayOf(t.now).AddDate(0, 0, -4); last.Before(before) {
 			before = last
 		}
-		if !t.s.break_.bodiesTooEarly {
+		if !t.s.broken.earlyRetention {
 			for id := range t.s.work {
 				if day := dayOf(t.s.events[id].ReceivedAt); day.Before(before) {
 					before = day
@@ -315,6 +317,15 @@ func (s *store) forget(id int64) {
 	delete(s.repeats, id)
 }
 
+// relayed marks domain events as sent.
+func (s *store) relayed(sent []postgres.Outgoing) {
+	for i := range s.outbox {
+		if slices.ContainsFunc(sent, func(o postgres.Outgoing) bool { return o.ID == s.outbox[i].id }) {
+			s.outbox[i].relayed = micro(time.Now())
+		}
+	}
+}
+
 // RelayOutbox is pkg/postgres's: one relay at a time.
 func (d db) RelayOutbox(ctx context.Context, limit int, send func(context.Context, []postgres.Outgoing) (int, error)) (relayed int, leading bool, err error) {
 	t := d.s.begin(ctx, d.p, "relay")
@@ -342,8 +353,16 @@ func (d db) RelayOutbox(ctx context.Context, limit int, send func(context.Contex
 	if len(out) == 0 {
 		return 0, true, t.commit()
 	}
-	if t.s.break_.outboxUnordered {
+	if t.s.broken.unordered {
 		t.s.w.sched.rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	}
+	if t.s.broken.markedFirst {
+		t.todo(func() { t.s.relayed(out) })
+		if err := t.commit(); err != nil {
+			return 0, true, err
+		}
+		_, sendErr := send(ctx, out)
+		return len(out), true, sendErr
 	}
 	sent, sendErr := send(ctx, out)
 	if sent == 0 {
@@ -352,12 +371,7 @@ func (d db) RelayOutbox(ctx context.Context, limit int, send func(context.Contex
 	if err := t.at("mark"); err != nil {
 		return 0, true, err
 	}
-	for _, o := range out[:sent] {
-		t.todo(func() {
-			i := slices.IndexFunc(t.s.outbox, func(r outboxRow) bool { return r.id == o.ID })
-			t.s.outbox[i].relayed = t.now
-		})
-	}
+	t.todo(func() { t.s.relayed(out[:sent]) })
 	if err := t.commit(); err != nil {
 		return 0, true, err
 	}

@@ -24,7 +24,7 @@ import (
 // statement reads the committed rows of its own moment, as READ COMMITTED does.
 type store struct {
 	w      *world
-	break_ broken
+	broken broken
 
 	events   map[int64]*eventRow
 	keys     map[eventKey]int64
@@ -48,24 +48,24 @@ type store struct {
 	locks map[lockKey]*tx
 }
 
-// broken are guarantees that a test takes away from the models, to see that
-// the checks miss them.
+// broken are guarantees that a test takes away, to see that the checks miss
+// them, or that another one stands in.
 type broken struct {
-	unlockedPayments  bool // Settle reads payments without locking them
-	unclaimed         bool // Settle takes events that another has settled
-	uncheckedEntries  bool // the ledger's keys are not unique
-	unclaimedAndBlind bool // both of the last, and the payment is read before its lock
-	forgottenKeys     bool // events_once does not hold
-	torn              bool // entries are committed apart from the rest
-	noSweep           bool // the sweeper never runs
-	ackFirst          bool // a message is gone when it is delivered
-	oneRevival        bool // a dead event that is sent again stays dead
-	lyingCommit       bool // a commit that was rolled back is reported as done
-	unstored          bool // ingest's insert reports success before its commit
-	outboxUnordered   bool // the relay sends in no order
-	bodiesTooEarly    bool // retention drops bodies of unfinished events
-	balanceDrift      bool // balances are read before the row is locked
-	duesTwice         bool // ClaimDue takes rows that others hold
+	unlocked       bool // Settle does not lock payments
+	unclaimed      bool // Settle takes events that another has settled
+	unkeyed        bool // the ledger's keys are not unique
+	torn           bool // entries are committed apart from the rest
+	noSweep        bool // the sweeper never runs
+	ackFirst       bool // a message is gone when it is delivered
+	noRevival      bool // a dead event that is sent again stays dead
+	lyingCommit    bool // a commit that was rolled back is reported as done
+	unordered      bool // the relay sends in no order
+	markedFirst    bool // the relay marks what it has not sent
+	earlyRetention bool // bodies of unfinished events are dropped
+	driftingSums   bool // a balance is read before its row is locked
+	duesTwice      bool // ClaimDue takes rows that others hold
+	earlyAnswer    bool // ingest's insert reports success before its commit
+	staleTurns     bool // a claim does not ask which turn it was loaded for
 }
 
 type eventKey struct{ provider, account, dedupe string }
@@ -364,7 +364,7 @@ func (t *tx) commit() error {
 		t.note(fmt.Sprintf("its commit is sent, no answer comes; done: %t", done))
 		t.end(done)
 		w.orDies(t.p, "commit")
-		if t.s.break_.lyingCommit {
+		if t.s.broken.lyingCommit {
 			return nil
 		}
 		return postgres.ErrUnknownOutcome

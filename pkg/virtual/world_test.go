@@ -66,7 +66,7 @@ const mostSteps = 200_000
 
 // options change a schedule for a test.
 type options struct {
-	break_ broken
+	broken broken
 	keep   int // steps of the trace; 0: the usual, below zero: all
 }
 
@@ -74,7 +74,7 @@ type options struct {
 func play(t *testing.T, seed uint64, o options) (out outcome) {
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(seed)
-		w.store.break_ = o.break_
+		w.store.broken = o.broken
 		if o.keep != 0 {
 			w.sched.keep = o.keep
 		}
@@ -200,14 +200,16 @@ func (w *world) apply(world *proc, p *pay) {
 	w.register(world, p)
 }
 
-func (w *world) register(world *proc, p *pay) {
+func (w *world) register(world *proc, p *pay) (done bool) {
 	reg := settlement.Registration{Beneficiary: p.owner, Reference: "order-" + p.ref.GatewayID}
 	if w.sched.rng.IntN(2) == 0 {
 		reg.Expected, reg.Currency = payment.Of(p.price), "BRL"
 	}
 	if err := (db{w.store, world}).register(context.Background(), p.ref, reg); err != nil {
 		w.saw("registration refused")
+		return false
 	}
+	return true
 }
 
 // supervise runs one processor, and another one when it has died or was
@@ -328,7 +330,7 @@ func (p *proc) awaitOutbox() (waited bool) {
 
 // sweep makes one pass of a sweeper, in a process of its own.
 func (w *world) sweep(name string, everything bool) {
-	if w.store.break_.noSweep {
+	if w.store.broken.noSweep {
 		return
 	}
 	w.strangers++
