@@ -96,6 +96,9 @@ func New(c Config, p Parts) *Ingest {
 	// Strangers decide how often most of these lines are written: of each, ten
 	// a second and then every thousandth.
 	in.log = p.Log.Named("ingest").WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		if !core.Enabled(zapcore.FatalLevel) {
+			return core // it is silent, and a sampler has half a megabyte of counters
+		}
 		return zapcore.NewSamplerWithOptions(core, time.Second, 10, 1000)
 	}))
 	in.large.left.Store(c.LargeBytes)

@@ -77,6 +77,16 @@ type Processor struct {
 	// Hook is called between steps, by tests only. The same steps are points
 	// of failpoint, named processor.<step>.
 	Hook func(step string) error
+	// Jitter draws a duration below d, so that what failed together does not
+	// come back together. Tests that repeat a run exactly draw it from a seed.
+	Jitter func(d time.Duration) time.Duration
+}
+
+// at tells a test that a question to a gateway is next.
+func (p *Processor) at(step string) {
+	if p.Hook != nil {
+		_ = p.Hook(step) //nolint:errcheck // nothing to give up here
+	}
 }
 
 // at is the point of a step: in a test, its hook and its failpoint.
@@ -104,9 +114,13 @@ func New(cfg Config, store Store, sources Sources, asker *lookup.Asker, metrics 
 	// A gateway in trouble repeats itself: of each line, five a second and then
 	// every hundredth.
 	limited := log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		if !core.Enabled(zapcore.FatalLevel) {
+			return core // it is silent, and a sampler has half a megabyte of counters
+		}
 		return zapcore.NewSamplerWithOptions(core, time.Second, 5, 100)
 	}))
-	return &Processor{cfg: cfg, store: store, sources: sources, asker: asker, metrics: metrics, log: limited, Moved: func() {}}
+	return &Processor{cfg: cfg, store: store, sources: sources, asker: asker, metrics: metrics, log: limited,
+		Moved: func() {}, Jitter: rand.N[time.Duration]}
 }
 
 // Run works until ctx ends, then finishes the batches in hand. Each fetch is
@@ -194,9 +208,9 @@ func (p *Processor) Handle(ctx context.Context, deliveries []Delivery) (through 
 			err = d.Ack()
 		case Elsewhere:
 			through = true
-			err = d.Nak(time.Second + rand.N(2*time.Second))
+			err = d.Nak(time.Second + p.Jitter(2*time.Second))
 		case Again:
-			err = d.Nak(time.Second + rand.N(2*time.Second))
+			err = d.Nak(time.Second + p.Jitter(2*time.Second))
 		case Unknown: // neither: the next delivery finds out
 		}
 		if err != nil {
@@ -285,7 +299,7 @@ func (p *Processor) settle(ctx context.Context, items []*item, results map[int64
 	claimed, err := p.settleOnce(ctx, items)
 	for rerun := 1; errors.Is(err, settlement.ErrRetry) && rerun <= maxReruns; rerun++ {
 		p.metrics.reruns.Inc()
-		time.Sleep(rand.N(time.Duration(rerun) * 20 * time.Millisecond))
+		time.Sleep(p.Jitter(time.Duration(rerun) * 20 * time.Millisecond))
 		claimed, err = p.settleOnce(ctx, items)
 	}
 	mark := func(r Result) {
@@ -343,7 +357,7 @@ func (p *Processor) fail(ctx context.Context, it *item, cause error, results map
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
 	defer cancel()
 	e := &it.work.Event
-	backoff := failBackoff(it.work.Attempts)
+	backoff := p.failBackoff(it.work.Attempts)
 	dead, err := p.store.Fail(ctx, it.work.Handle(), cause.Error(), backoff, p.cfg.MaxAttempts)
 	if err != nil {
 		p.log.Warn("failure.not_counted", zap.Int64("event_id", e.ID), zap.Error(err))
@@ -362,7 +376,7 @@ func (p *Processor) fail(ctx context.Context, it *item, cause error, results map
 
 // failBackoff is 5 s, 10 s, 20 s ... at most 10 minutes, and up to a quarter
 // more so that what failed together does not come back together.
-func failBackoff(attempts int) time.Duration {
+func (p *Processor) failBackoff(attempts int) time.Duration {
 	d := min(5*time.Second<<min(attempts, 10), 10*time.Minute)
-	return d + rand.N(d/4)
+	return d + p.Jitter(d/4)
 }
