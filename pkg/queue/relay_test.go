@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,5 +157,31 @@ func TestRelayWithoutServerSaysUnavailable(t *testing.T) {
 	queuetest.Eventually(t, 5*time.Second, "disconnected", func() bool { return !conn.Connected() })
 	if n, err := conn.Relay(t.Context(), outbox(5, 5)); n != 0 || !errors.Is(err, queue.ErrUnavailable) {
 		t.Errorf("%d relayed, %v", n, err)
+	}
+}
+
+// The broker refuses the first of two events of a payment, and would take the
+// second: it must not be there alone.
+func TestAPaymentsNextEventWaitsUntilTheOneBeforeItIsStored(t *testing.T) {
+	t.Parallel()
+	_, conn, js := world(t, queue.Config{})
+	stream, err := js.Stream(t.Context(), queue.StreamPayments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := stream.CachedInfo().Config
+	cfg.MaxMsgSize = 1024
+	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	rows := outbox(2, 1)
+	rows[0].Payload = fmt.Appendf(nil, `{"id":1,"pad":%q}`, strings.Repeat("x", 2048))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if n, err := conn.Relay(ctx, rows); n != 0 || err == nil || ctx.Err() != nil {
+		t.Errorf("%d relayed, %v, out of time: %v", n, err, ctx.Err())
+	}
+	if ids := read(t, js); len(ids) != 0 {
+		t.Errorf("rows %v went out before the first one was stored", ids)
 	}
 }
