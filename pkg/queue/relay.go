@@ -44,13 +44,12 @@ func (c *Conn) Relay(ctx context.Context, rows []Outgoing) (n int, err error) {
 		}
 		return err
 	}
-	for ; next < len(rows) && err == nil; next++ {
+	for ; next < len(rows); next++ {
 		key := paymentOf(rows[next].Subject)
-		for err == nil && next > settled && (next-settled >= window || lastOf[key] > settled) {
-			err = settle() // lastOf counts from 1, so that absent is 0
-		}
-		if err != nil {
-			break
+		for next > settled && (next-settled >= window || lastOf[key] > settled) {
+			if err := settle(); err != nil { // lastOf counts from 1, so that absent is 0
+				return settled, err
+			}
 		}
 		if futures[next], err = c.send(rows[next], strconv.FormatInt(rows[next].ID, 10)); err != nil {
 			err = fmt.Errorf("relay outbox row %d: %w", rows[next].ID, classify(err))
@@ -59,8 +58,8 @@ func (c *Conn) Relay(ctx context.Context, rows []Outgoing) (n int, err error) {
 		lastOf[key] = next + 1
 	}
 	for settled < next {
-		if e := settle(); e != nil {
-			return settled, e
+		if err := settle(); err != nil {
+			return settled, err
 		}
 	}
 	return settled, err
