@@ -8,7 +8,7 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 WITH_PG  := $(GO) run ./pkg/postgres/postgrestest/withpostgres
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
+.PHONY: help build test test-short mutants fuzz bench lint fmt vet verify demo clean ensure-go ensure-postgres $(COMMANDS)
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-12s %s\n", $$1, $$2 }'
@@ -27,6 +27,9 @@ test: ensure-go ensure-postgres lint ## every test, on real PostgreSQL and JetSt
 
 test-short: ensure-go ensure-postgres ## the quick tests, without the race detector
 	$(WITH_PG) $(GO) test -short -timeout 5m ./...
+
+mutants: ensure-go ensure-postgres ## break umavez on purpose, many times, and demand that a test notices; MUTANT=name or SHARD=1/4 narrow it
+	$(WITH_PG) $(GO) run ./pkg/mutants/kill -go '$(GO)' -mutant '$(MUTANT)' -shard '$(SHARD)'
 
 fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
 	scripts/fuzz.sh

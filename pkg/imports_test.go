@@ -75,6 +75,8 @@ var may = map[string][]string{
 	"postgres/postgrestest":              {"postgres", "localpg"},
 	"postgres/postgrestest/withpostgres": {"postgres/postgrestest"},
 	"queue/queuetest":                    {"queue"},
+	"mutants":                            nil,
+	"mutants/kill":                       {"mutants"},
 }
 
 // onlyUser names the rooms that may import a library which is to stay
@@ -143,7 +145,7 @@ func room(importPath string) string {
 // isTestRoom says whether a package is there for tests only.
 func isTestRoom(importPath string) bool {
 	for part := range strings.SplitSeq(room(importPath), "/") {
-		if strings.HasSuffix(part, "test") {
+		if strings.HasSuffix(part, "test") || part == "mutants" {
 			return true
 		}
 	}
