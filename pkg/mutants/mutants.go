@@ -72,7 +72,7 @@ func (m *Mutant) Apply(root string) (map[string]string, error) {
 
 // All is the list, in the order of an event's way through umavez.
 func All() []Mutant {
-	return slices.Concat(receiving, storing, keys, credentials, settling, deciding, booking, asking, waiting, queueing, relaying, sweeping, starting)
+	return slices.Concat(receiving, storing, keys, credentials, gateways, settling, deciding, booking, asking, waiting, queueing, relaying, sweeping, starting)
 }
 
 var testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)

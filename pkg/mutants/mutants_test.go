@@ -61,4 +61,56 @@ func TestEveryMutantStillAppliesAndItsTestsExist(t *testing.T) {
 	}
 }
 
-var _ = time.Minute
+// A few of all stages are killed for real with every run of the suite; `make
+// mutants` tries the others.
+func TestAHandfulOfMutantsIsKilled(t *testing.T) {
+	t.Parallel()
+	r, err := NewRunner(root, "go", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	list, err := Select(All(), "credit-on-every-paid,float-money,fee-leg-dropped,stripe-first-signature-only,"+
+		"dead-event-not-revived,contradicting-entry-swallowed,ack-before-commit,same-message-id-for-a-republication", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Baseline(t.Context(), list, func(text string) { t.Log(text) }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list {
+		v := r.Try(t.Context(), &list[i])
+		t.Logf("%s: %s by %s in %.1f s, built in %.1f s: %s", v.Mutant, v.Outcome, v.Test, v.Seconds, v.Build, v.Detail)
+		if v.Outcome != Killed {
+			t.Errorf("%s: %s", v.Mutant, v.Outcome)
+		}
+	}
+}
+
+func TestAShardIsItsPartOfTheList(t *testing.T) {
+	t.Parallel()
+	all := All()
+	seen := map[string]int{}
+	for _, shard := range []string{"1/3", "2/3", "3/3"} {
+		part, err := Select(all, "", shard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range part {
+			seen[m.Name]++
+		}
+	}
+	for _, m := range all {
+		if seen[m.Name] != 1 {
+			t.Errorf("%s is in %d of three shards", m.Name, seen[m.Name])
+		}
+	}
+	for _, wrong := range []string{"0/3", "4/3", "x", "1"} {
+		if _, err := Select(all, "", wrong); err == nil {
+			t.Errorf("the shard %q was accepted", wrong)
+		}
+	}
+	if _, err := Select(all, "no-such-mutant", ""); err == nil {
+		t.Error("a mutant that is not there was accepted")
+	}
+}

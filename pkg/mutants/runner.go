@@ -41,12 +41,31 @@ type Verdict struct {
 
 // Runner builds and runs tests of the module at Root.
 type Runner struct {
-	Root  string
-	Dir   string        // for what it makes; it must exist
+	Root  string        // absolute
 	Go    string        // the go command
 	Limit time.Duration // for the tests of one mutant; compiling them is not counted
-	Env   []string      // of the tests
+	dir   string        // for what it makes
 }
+
+// NewRunner makes a Runner; Close removes what it has made.
+func NewRunner(root, goTool string, limit time.Duration) (*Runner, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "umavez-mutants-")
+	if err != nil {
+		return nil, err
+	}
+	// Tests start PostgreSQL below it, which does not run as root.
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // see above
+		return nil, err
+	}
+	return &Runner{Root: root, Go: goTool, Limit: limit, dir: dir}, nil
+}
+
+// Close removes what the runner has made.
+func (r *Runner) Close() error { return os.RemoveAll(r.dir) }
 
 // Baseline runs the named tests of the given mutants without any fault. Where
 // they are not green, no verdict would mean anything.
@@ -123,7 +142,7 @@ func (r *Runner) Try(ctx context.Context, m *Mutant) Verdict {
 func (r *Runner) build(ctx context.Context, pkg string, changed map[string]string) (binary string, err error) {
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for file, text := range changed {
-		at := filepath.Join(r.Dir, strings.ReplaceAll(file, "/", "__"))
+		at := filepath.Join(r.dir, strings.ReplaceAll(file, "/", "__"))
 		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
 			return "", err
 		}
@@ -133,11 +152,11 @@ func (r *Runner) build(ctx context.Context, pkg string, changed map[string]strin
 	if err != nil {
 		return "", err
 	}
-	at := filepath.Join(r.Dir, "overlay.json")
+	at := filepath.Join(r.dir, "overlay.json")
 	if err := os.WriteFile(at, words, 0o600); err != nil {
 		return "", err
 	}
-	binary = filepath.Join(r.Dir, "mutated.test")
+	binary = filepath.Join(r.dir, "mutated.test")
 	cmd := exec.CommandContext(ctx, r.Go, "test", "-c", "-overlay", at, "-o", binary, "./"+pkg)
 	cmd.Dir = r.Root
 	out, err := cmd.CombinedOutput()
@@ -155,9 +174,8 @@ type ran struct {
 
 // run runs tests until the first one fails. An error is of the environment.
 func (r *Runner) run(ctx context.Context, binary string, t Tests, limit time.Duration) (ran, error) {
-	scratch := filepath.Join(r.Dir, "tmp")
-	// Others than us may have to look in: PostgreSQL does not run as root.
-	if err := os.MkdirAll(scratch, 0o755); err != nil { //nolint:gosec // see above
+	scratch := filepath.Join(r.dir, "tmp")
+	if err := os.MkdirAll(scratch, 0o755); err != nil { //nolint:gosec // as in NewRunner
 		return ran{}, err
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // scratch
@@ -166,7 +184,7 @@ func (r *Runner) run(ctx context.Context, binary string, t Tests, limit time.Dur
 	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.count=1", "-test.timeout="+(limit+time.Second).String(),
 		"-test.run=^("+strings.Join(t.Names, "|")+")$")
 	cmd.Dir = filepath.Join(r.Root, filepath.FromSlash(t.Package))
-	cmd.Env = append(slices.Clone(r.Env), "TMPDIR="+scratch)
+	cmd.Env = append(os.Environ(), "TMPDIR="+scratch)
 	cmd.WaitDelay = 5 * time.Second // what a test started may hold the pipe
 	var out output
 	out.stop = cancel // the first failure is enough

@@ -53,15 +53,11 @@ func run(ctx context.Context) (survivors int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	dir, err := os.MkdirTemp("", "umavez-mutants-")
+	r, err := mutants.NewRunner(root, *goTool, *limit)
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)                      //nolint:errcheck // scratch
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // PostgreSQL, not run by root, has its data below it
-		return 0, err
-	}
-	r := mutants.Runner{Root: root, Dir: dir, Go: *goTool, Limit: *limit, Env: os.Environ()}
+	defer func() { err = errors.Join(err, r.Close()) }()
 	started := time.Now()
 	say := func(text string) { fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(started).Seconds(), text) }
 	if err := r.Baseline(ctx, list, say); err != nil {
