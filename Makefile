@@ -40,6 +40,8 @@ failpoints: ensure-go ensure-postgres ## every fault at every point, on real pro
 
 failpoint-pairs: ensure-go ensure-postgres ## nightly: a crash at one point and another while that is repaired; SHARD=i/n, BOUND=1h
 	CAMPAIGN=pairs $(WITH_PG) scripts/failpoints.sh
+mutants: ensure-go ensure-postgres ## break umavez on purpose, many times, and demand that a test notices; MUTANT=name or SHARD=1/4 narrow it
+	$(WITH_PG) $(GO) run ./pkg/mutants/kill -go '$(GO)' -mutant '$(MUTANT)' -shard '$(SHARD)'
 
 fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
 	scripts/fuzz.sh

@@ -81,6 +81,8 @@ var may = map[string][]string{
 	"queue/queuetest":                    {"queue"},
 	"chaostest":                          {"app", "failpoint", "gatewaysim", "localpg", "postgres", "process", "queue", "sweep", "truth"},
 	"chaostest/chaos":                    {"chaostest", "daemon"},
+	"mutants":                            nil,
+	"mutants/kill":                       {"mutants"},
 }
 
 // onlyUser names the rooms that may import a library which is to stay
@@ -149,7 +151,7 @@ func room(importPath string) string {
 // isTestRoom says whether a package is there for tests only.
 func isTestRoom(importPath string) bool {
 	for part := range strings.SplitSeq(room(importPath), "/") {
-		if strings.HasSuffix(part, "test") {
+		if strings.HasSuffix(part, "test") || part == "mutants" {
 			return true
 		}
 	}

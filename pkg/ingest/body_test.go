@@ -427,3 +427,21 @@ func TestLargeBodiesOfStrangersDoNotCrowdOutSmallOnes(t *testing.T) {
 	big := `{"id":"big","pad":"` + half + `"}`
 	eventually(t, "the budget comes back", func() bool { return w.do(signed(w.url, big)).status == 200 })
 }
+
+func TestCase_A1_WhatIsCheckedAndKeptAreTheBytesOfTheSocket(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const odd = "{\"id\":\"1\",  \"amount\": 100.10,\t\"url\":\"https:\\/\\/loja.example\"}\r\n"
+	w.send(odd)
+	if got := query[string](w, `SELECT body FROM webhook_events`); got != odd {
+		t.Errorf("kept as %q", got)
+	}
+	again := signed(w.url, strings.Join(strings.Fields(odd), " "))
+	again.Header.Set(signatureHeader, sign("secret", []byte(odd)))
+	if r := w.do(again); r.status != 400 || r.body != "signature" {
+		t.Errorf("a body that was written anew is answered %d %q", r.status, r.body)
+	}
+	if n := w.rows(); n != 1 {
+		t.Errorf("%d rows, want 1", n)
+	}
+}

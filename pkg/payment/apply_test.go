@@ -91,6 +91,9 @@ func TestCase_C5_ALaterEventWithFewerFieldsEmptiesNothing(t *testing.T) {
 	full.Expected, full.Reference, full.Beneficiary = payment.Of(10000), "PED-1", "loja-1"
 	s := tell(t, full, claim(2, "refunded", refund("re_1", 10000, succeeded)))
 	held := s.p
+	if held.Reference != "PED-1" || held.Beneficiary != "loja-1" || held.Expected != payment.Of(10000) || held.Currency != "BRL" {
+		t.Errorf("after a refund that names nothing: %+v", held)
+	}
 	bare := payment.Claim{GatewayID: "pay_1", At: at(3), Reason: "paid", Facts: []payment.Fact{status(paid)}}
 	s.tell(t, bare)
 	s.tell(t, without(bare, func(c *payment.Claim) { c.Facts = nil }))

@@ -618,3 +618,84 @@ func TestReceivingNeedsOnlyTheRightsOfItsRole(t *testing.T) {
 		}
 	}
 }
+
+// A batch waits for a key that another transaction is inserting, and that one
+// goes on to the keys behind it. Had the batch inserted any of those already,
+// the two would wait for each other.
+func TestBatchesThatMeetOnTheirKeysWaitAndDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	home := postgrestest.New(t)
+	db, waits := postgrestest.Beside(t)
+	tx, err := home.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // ended below
+	take := func(key string) error {
+		_, err := tx.Exec(t.Context(), `
+INSERT INTO events (provider, account, dedupe_key, type, secret, body_sha256) VALUES ('testpay', 'default', $1, 'x', '1', sha256(''))`, key)
+		return err
+	}
+	if err := take("b"); err != nil {
+		t.Fatal(err)
+	}
+	stored := make(chan error, 1)
+	go func() {
+		_, err := db.InsertEvents(context.WithoutCancel(t.Context()), []event.Arrival{arrival("d"), arrival("c"), arrival("b"), arrival("a")})
+		stored <- err
+	}()
+	for deadline := time.Now().Add(5 * time.Second); !waits(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the batch does not wait for the key that another transaction holds")
+		}
+	}
+	for _, key := range []string{"c", "d"} {
+		if err := take(key); err != nil {
+			t.Fatalf("the batch holds a key behind the one that it waits for: %v", err)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stored; err != nil {
+		t.Fatal(err)
+	}
+	if n := scan[int](t, home, `SELECT count(*) FROM events`); n != 4 {
+		t.Errorf("%d events, want 4", n)
+	}
+}
+
+func TestCase_B3_ACopyThatIsJustBeingStoredIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	home := postgrestest.New(t)
+	db, waits := postgrestest.Beside(t)
+	tx, err := home.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // ended below
+	var first int64
+	if err := tx.QueryRow(t.Context(), `
+WITH e AS (INSERT INTO events (provider, account, dedupe_key, type, secret, body_sha256) VALUES ('testpay', 'default', 'k', 'x', '1', sha256('')) RETURNING id)
+INSERT INTO event_work (event_id) SELECT id FROM e RETURNING event_id`).Scan(&first); err != nil {
+		t.Fatal(err)
+	}
+	var again []event.Stored
+	stored := make(chan error, 1)
+	go func() {
+		var err error
+		again, err = db.InsertEvents(context.WithoutCancel(t.Context()), []event.Arrival{arrival("k")})
+		stored <- err
+	}()
+	for deadline := time.Now().Add(5 * time.Second); !waits(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the second copy does not wait for the first one")
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stored; err != nil || again[0] != (event.Stored{ID: first}) {
+		t.Errorf("the second copy: %+v, %v; want a duplicate of event %d", again, err, first)
+	}
+}

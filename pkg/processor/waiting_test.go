@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"crypto/sha256"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,6 +192,23 @@ func TestForgottenEventsAreNoViolation(t *testing.T) {
 	w.exec(`DELETE FROM event_bodies`)
 	if n, err := w.db.ForgetEvents(t.Context(), 400*24*time.Hour, 1000); n != 1 || err != nil {
 		t.Errorf("%d forgotten, %v", n, err)
+	}
+	w.verify()
+}
+
+func TestAnEventThatWaitsBeyondTheLimitIsDeadWithItsReason(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, provider.LookupNever)
+	id := w.receive(refundOnly("pay_1", "re_1", 100))
+	w.process(id)
+	w.exec(`UPDATE event_work SET since = now() - $1::interval`, w.cfg.ParkLimit-time.Minute)
+	w.process(id)
+	w.wantEvent(id, event.StatusParked, "")
+	w.exec(`UPDATE event_work SET since = now() - $1::interval`, w.cfg.ParkLimit+time.Minute)
+	w.process(id)
+	w.wantEvent(id, event.StatusDead, "")
+	if e := w.event(id); !strings.HasPrefix(e.Reason, "parked for too long: "+string(payment.NeedCapturedAmount)) {
+		t.Errorf("its reason is %q", e.Reason)
 	}
 	w.verify()
 }

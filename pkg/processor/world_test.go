@@ -34,6 +34,8 @@ type scripted struct {
 	answers map[string]payment.Claim
 	failure error
 	asked   int
+	// during is called within a lookup, after its answer was made.
+	during func()
 }
 
 func (g *scripted) Verify(provider.Request) (string, provider.Reason) { return "1", "" }
@@ -47,13 +49,17 @@ func (g *scripted) Facts(e *event.Event) (cs []payment.Claim, _ error) {
 
 func (g *scripted) Lookup(_ context.Context, _ *http.Client, ref string) (payment.Claim, error) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.asked++
-	if g.failure != nil {
-		return payment.Claim{}, g.failure
-	}
 	c, ok := g.answers[ref]
-	if !ok {
+	failure, during := g.failure, g.during
+	g.mu.Unlock()
+	if during != nil {
+		during()
+	}
+	switch {
+	case failure != nil:
+		return payment.Claim{}, failure
+	case !ok:
 		return payment.Claim{}, provider.ErrNotFound
 	}
 	return c, nil

@@ -69,8 +69,8 @@ func (c *Conn) Relay(ctx context.Context, rows []Outgoing) (n int, err error) {
 		lastOf[key] = next + 1
 	}
 	for settled < next {
-		if e := settle(); e != nil {
-			return settled, e
+		if err := settle(); err != nil {
+			return settled, err
 		}
 	}
 	return settled, err

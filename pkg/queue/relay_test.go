@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,5 +176,31 @@ func TestRelayReturnsAsSoonAsARowFails(t *testing.T) {
 		if took := time.Since(begun); n != 0 || err == nil || took > 3*time.Second {
 			t.Errorf("%d payments: %d relayed, %v, after %s", payments, n, err, took)
 		}
+	}
+}
+
+// The broker refuses the first of two events of a payment, and would take the
+// second: it must not be there alone.
+func TestAPaymentsNextEventWaitsUntilTheOneBeforeItIsStored(t *testing.T) {
+	t.Parallel()
+	_, conn, js := world(t, queue.Config{})
+	stream, err := js.Stream(t.Context(), queue.StreamPayments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := stream.CachedInfo().Config
+	cfg.MaxMsgSize = 1024
+	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	rows := outbox(2, 1)
+	rows[0].Payload = fmt.Appendf(nil, `{"id":1,"pad":%q}`, strings.Repeat("x", 2048))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if n, err := conn.Relay(ctx, rows); n != 0 || err == nil || ctx.Err() != nil {
+		t.Errorf("%d relayed, %v, out of time: %v", n, err, ctx.Err())
+	}
+	if ids := read(t, js); len(ids) != 0 {
+		t.Errorf("rows %v went out before the first one was stored", ids)
 	}
 }

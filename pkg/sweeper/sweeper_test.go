@@ -355,3 +355,17 @@ func TestAnEventThatWasParkedAMomentAgoKeepsItsTime(t *testing.T) {
 		t.Errorf("%d events are due, want the parked one and the one that failed", n)
 	}
 }
+
+func TestKeysAreKeptForTheirWholeTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(2, 0)
+	w.exec(`WITH done AS (DELETE FROM event_work RETURNING event_id) INSERT INTO event_results (event_id, status, reason) SELECT event_id, 'ignored', 'test' FROM done`)
+	w.exec(`UPDATE events SET received_at = now() - interval '9600 hours' + CASE dedupe_key WHEN 'k0' THEN interval '-1 hour' ELSE interval '1 hour' END`)
+	if sum := w.pass(sweep.Filter{}, false); sum.Forgotten != 1 {
+		t.Errorf("%+v", sum)
+	}
+	if got := w.count(`SELECT count(*) FROM events WHERE dedupe_key = 'k1'`); got != 1 {
+		t.Error("a key was forgotten within its time")
+	}
+}

@@ -43,6 +43,8 @@ var (
 	free   []*world
 	taken  = map[testing.TB]*world{}
 	worlds int
+
+	besides int // pools that Beside has made
 )
 
 // New returns an empty, migrated database for this test. Called again in the
@@ -57,6 +59,31 @@ func New(t testing.TB) *postgres.DB {
 func URL(t testing.TB) string {
 	t.Helper()
 	return take(t).url
+}
+
+// Beside is a second pool on the database of this test, as of another process;
+// waits says whether one of its statements waits for a lock at the moment.
+func Beside(t testing.TB) (db *postgres.DB, waits func() bool) {
+	t.Helper()
+	home := New(t)
+	mu.Lock()
+	besides++
+	name := fmt.Sprintf("beside-%d-%d", os.Getpid(), besides)
+	mu.Unlock()
+	db, err := postgres.Open(t.Context(), postgres.Config{
+		DatabaseURL: withParameter(URL(t), "application_name", name), MaxConns: 3, LockTimeout: 2 * time.Second, StatementTimeout: 4 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db, func() (waiting bool) {
+		if err := home.Pool.QueryRow(t.Context(), `
+SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock')`, name).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+		return waiting
+	}
 }
 
 // Schema is the name of the schema that New gives this test.
@@ -187,19 +214,24 @@ func empty(ctx context.Context, w *world) error {
 }
 
 func withSearchPath(address, schema string) string {
+	return withParameter(address, "search_path", schema)
+}
+
+func withParameter(address, name, value string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
-		return address + " search_path=" + schema // keyword form
+		return address + " " + name + "=" + value // keyword form
 	}
 	q := u.Query()
-	q.Set("search_path", schema)
+	q.Set(name, value)
 	u.RawQuery = q.Encode()
 	return u.String()
 }
 
 // Cluster starts a PostgreSQL of the test's own, which it may kill and
-// restart. Its database is empty; see ClusterDB.
-func Cluster(t testing.TB) *localpg.Cluster {
+// restart. Its database is empty; see ClusterDB. Changes are made to its
+// settings before it starts.
+func Cluster(t testing.TB, changes ...func(*localpg.Config)) *localpg.Cluster {
 	t.Helper()
 	parent, err := os.MkdirTemp("", "umavez-test-")
 	if err != nil {
@@ -208,9 +240,11 @@ func Cluster(t testing.TB) *localpg.Cluster {
 	if err := os.Chmod(parent, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c, err := localpg.Start(context.Background(), localpg.Config{
-		Dir: filepath.Join(parent, "pg"), Params: map[string]string{"shared_buffers": "32MB"}, Throwaway: true,
-	})
+	cfg := localpg.Config{Dir: filepath.Join(parent, "pg"), Params: map[string]string{"shared_buffers": "32MB"}, Throwaway: true}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	c, err := localpg.Start(context.Background(), cfg)
 	if err != nil {
 		os.RemoveAll(parent) //nolint:errcheck // scratch
 		t.Fatalf("test cluster: %v", err)

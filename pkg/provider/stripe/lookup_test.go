@@ -255,3 +255,23 @@ func TestLookupOfAConnectedAccountNamesIt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Without a charge to compare, only the answer's own id says whose it is.
+func TestAnAnswerAboutAnotherPaymentIsAMismatch(t *testing.T) {
+	t.Parallel()
+	for name, ref := range map[string]string{"of a PaymentIntent": "pi_2Other", "of a charge": "ch_2Other"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answer := intentAnswer(paidFields + `null`)
+			if strings.HasPrefix(ref, "ch_") {
+				answer = func(w http.ResponseWriter, _ *http.Request) {
+					write(w, `{`+strings.Replace(chargeFields, `"payment_intent":"pi_1Look"`, `"payment_intent":null`, 1)+`}`)
+				}
+			}
+			client := &http.Client{Transport: providertest.HandlerTransport{Handler: answer}}
+			if _, err := gatewayOf(t, source()).Lookup(context.Background(), client, ref); !errors.Is(err, provider.ErrMismatch) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
