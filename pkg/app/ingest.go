@@ -129,12 +129,15 @@ func (in *Ingest) recordRejections(ctx context.Context, rejected []ingest.Reject
 func registerPublisher(reg prometheus.Registerer, p *queue.Publisher) {
 	count := func(result string, get func(queue.PublisherStats) uint64) {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "umavez_publish_total", Help: "Notices by what the queue said; failed and overflowed ones are left to the sweeper.",
+			Name: "umavez_publish_total", Help: "Notices by what the queue said; failed ones are tried again for some minutes, and they and overflowed ones are left to the sweeper.",
 			ConstLabels: prometheus.Labels{"result": result},
 		}, func() float64 { return float64(get(p.Stats())) }))
 	}
 	count("published", func(s queue.PublisherStats) uint64 { return s.Published })
 	count("waiting", func(s queue.PublisherStats) uint64 { return s.Waiting })
 	count("failed", func(s queue.PublisherStats) uint64 { return s.Failed })
+	reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "umavez_publish_recovered_total", Help: "Notices that failed and that a later try got through.",
+	}, func() float64 { return float64(p.Stats().Recovered) }))
 	count("overflowed", func(s queue.PublisherStats) uint64 { return s.Overflowed })
 }

@@ -24,6 +24,8 @@ type Config struct {
 // Act is one world.
 type Act struct {
 	Brokers int // 1, or 3 for a cluster
+
+	shape *shape // nil: that of a campaign
 }
 
 // Validate names the first thing that cannot be right.

@@ -20,7 +20,7 @@ func (w *world) pointFaults() []fault {
 	var all []fault
 	actions := map[string]string{
 		"crash": "crash", "panic": "panic", "error": "error", "lost connection": "lost", "deadlock": "deadlock",
-		"serialization failure": "serialization", "delay": "delay:900ms", "delay beyond every time-out": "delay:" + beyondAll.String(),
+		"serialization failure": "serialization", "delay": "delay:900ms", "delay beyond every time-out": "delay:" + w.as.beyond.String(),
 	}
 	for _, role := range []string{"ingest", "processor"} {
 		for name, action := range actions {

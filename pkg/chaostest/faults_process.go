@@ -25,7 +25,7 @@ func (w *world) processFaults() []fault {
 			kill = append(kill, target{takes, n.endedBy(syscall.SIGKILL)})
 			term = append(term, target{takes, n.endedBy(syscall.SIGTERM)})
 			pause = append(pause, target{takes, n.stoppedFor(200*time.Millisecond, 2*time.Second)})
-			freeze = append(freeze, target{takes, n.stoppedFor(beyondAll, beyondAll+3*time.Second)})
+			freeze = append(freeze, target{takes, n.stoppedFor(w.as.beyond, w.as.beyond+3*time.Second)})
 		}
 		all = append(all, fault{role + " killed", kill}, fault{role + " terminated", term},
 			fault{role + " stopped for a moment", pause}, fault{role + " stopped beyond every time-out", freeze})

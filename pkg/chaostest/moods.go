@@ -31,6 +31,8 @@ const (
 type moods struct {
 	sim  *gatewaysim.Sim
 	next http.Handler
+	calm gatewaysim.API // when it has none
+	slow time.Duration  // beyond the time-out of a lookup
 
 	mu       sync.Mutex
 	mood     mood
@@ -38,14 +40,14 @@ type moods struct {
 	earlier  map[string][]byte // the newest good answer by kind of question
 }
 
-func newMoods(sim *gatewaysim.Sim) *moods {
-	return &moods{sim: sim, next: sim.APIHandler(), answered: map[mood]int{}, earlier: map[string][]byte{}}
+func newMoods(sim *gatewaysim.Sim, calm gatewaysim.API, lookupTimeout time.Duration) *moods {
+	return &moods{sim: sim, next: sim.APIHandler(), calm: calm, slow: lookupTimeout + time.Second, answered: map[mood]int{}, earlier: map[string][]byte{}}
 }
 
 // set changes the mood; the returned function calms it down.
 func (m *moods) set(to mood) (heal func()) {
 	put := func(to mood) {
-		api := calmAPI
+		api := m.calm
 		if to == moodStale {
 			api.Stale = 1
 		}
@@ -73,7 +75,7 @@ func (m *moods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch now {
 	case moodSlow:
 		select {
-		case <-time.After(lookupTimeout + time.Second):
+		case <-time.After(m.slow):
 		case <-r.Context().Done():
 			return
 		}

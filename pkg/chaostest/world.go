@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -28,6 +29,7 @@ import (
 type world struct {
 	cfg  Config
 	act  Act
+	as   *shape
 	dir  string // of data; gone at the end
 	logs string
 
@@ -54,7 +56,10 @@ type world struct {
 const deliveriesAPayment = 4.8
 
 func startWorld(ctx context.Context, cfg Config, act Act, seed uint64, d time.Duration) (w *world, err error) {
-	w = &world{cfg: cfg, act: act, logs: filepath.Join(cfg.Dir, "chaos-logs"), links: newLinks(), disks: map[string]string{}}
+	w = &world{cfg: cfg, act: act, as: act.shape, logs: filepath.Join(cfg.Dir, "chaos-logs"), links: newLinks(), disks: map[string]string{}}
+	if w.as == nil {
+		w.as = campaignShape(max(60, int(cfg.Rate*d.Seconds()/deliveriesAPayment)))
+	}
 	defer func() {
 		if err != nil {
 			w.stop()
@@ -73,15 +78,12 @@ func startWorld(ctx context.Context, cfg Config, act Act, seed uint64, d time.Du
 	if w.history, err = newHistory(filepath.Join(w.logs, "history.jsonl")); err != nil {
 		return w, err
 	}
-	w.sim, err = gatewaysim.New(gatewaysim.Config{
-		Seed: seed, Payments: max(60, int(cfg.Rate*d.Seconds()/deliveriesAPayment)), Gateways: gatewaysim.AllSources(), Beneficiaries: 8,
-		Shares: gatewaysim.Shares{Duplicates: 0.30, Concurrent: 0.5, WrongSignatures: 0.02, Malformed: 0.005, Tests: 0.005, Lost: 0.015},
-		API:    calmAPI,
-	})
-	if err != nil {
+	sim := w.as.sim
+	sim.Seed = seed
+	if w.sim, err = gatewaysim.New(sim); err != nil {
 		return w, err
 	}
-	w.moods = newMoods(w.sim)
+	w.moods = newMoods(w.sim, sim.API, w.as.lookupTimeout)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return w, err
@@ -150,7 +152,7 @@ func (w *world) startServers(ctx context.Context) (err error) {
 	// For this process alone; the roles get the ways through the proxies.
 	for name, value := range map[string]string{
 		"DATABASE_URL": w.pg.URL(""), "NATS_URL": strings.Join(urls, ","), "NATS_REPLICAS": strconv.Itoa(w.act.Brokers),
-		"NATS_ACK_WAIT": timers["NATS_ACK_WAIT"], "NATS_MAX_BYTES": timers["NATS_MAX_BYTES"], "NATS_PAYMENTS_MAX_BYTES": timers["NATS_PAYMENTS_MAX_BYTES"],
+		"NATS_ACK_WAIT": w.as.settings["NATS_ACK_WAIT"], "NATS_MAX_BYTES": w.as.settings["NATS_MAX_BYTES"], "NATS_PAYMENTS_MAX_BYTES": w.as.settings["NATS_PAYMENTS_MAX_BYTES"],
 	} {
 		os.Setenv(name, value) //nolint:errcheck // the names are valid
 	}
@@ -184,12 +186,12 @@ func (w *world) startServers(ctx context.Context) (err error) {
 // startRoles starts the processes under test, each with its own ways to the
 // servers.
 func (w *world) startRoles(ctx context.Context, api string) error {
-	for i := range 2 {
+	for i := range w.as.ingests {
 		if err := w.addRole("ingest", i+1, api); err != nil {
 			return err
 		}
 	}
-	for i := range 3 {
+	for i := range w.as.processors {
 		if err := w.addRole("processor", i+1, api); err != nil {
 			return err
 		}
@@ -258,10 +260,9 @@ func (w *world) environment(name, api string) ([]string, error) {
 		"DATABASE_URL=" + strings.Replace(w.pg.URL(""), direct, pg, 1),
 		"NATS_URL=" + strings.Join(brokers, ","), "NATS_REPLICAS=" + strconv.Itoa(w.act.Brokers),
 	}
-	for name, value := range timers {
-		env = append(env, name+"="+value)
-	}
-	for name, value := range w.sim.Settings("http://" + apiAddr) {
+	all := w.sim.Settings("http://" + apiAddr)
+	maps.Copy(all, w.as.settings)
+	for name, value := range all {
 		env = append(env, name+"="+value)
 	}
 	return env, nil

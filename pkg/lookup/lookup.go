@@ -26,9 +26,12 @@ import (
 type Config struct {
 	Concurrency int           `envconfig:"LOOKUP_CONCURRENCY" default:"16"` // calls under way, all sources together
 	Timeout     time.Duration `envconfig:"LOOKUP_TIMEOUT" default:"5s"`     // one lookup, waiting included
-	// Open is how long a source is left alone after BreakAfter failures in a row.
+	// Open is how long a source is left alone after BreakAfter failures in a
+	// row; then one question tries it. It is short because it is also how long
+	// a gateway that is well again goes unnoticed, and one question in so many
+	// seconds does not harm one that is not.
 	BreakAfter uint32        `envconfig:"LOOKUP_BREAK_AFTER" default:"5"`
-	Open       time.Duration `envconfig:"LOOKUP_BREAK_FOR" default:"15s"`
+	Open       time.Duration `envconfig:"LOOKUP_BREAK_FOR" default:"2s"`
 	// Transport carries the questions; nil is the network. Tests answer them
 	// in the same process.
 	Transport http.RoundTripper `ignored:"true"`
@@ -83,6 +86,7 @@ type gate struct {
 
 	mu          sync.Mutex
 	notBefore   time.Time
+	openUntil   time.Time        // of the breaker
 	certificate *tls.Certificate // that client shows
 	client      *http.Client     // nil: the common one
 }
@@ -141,6 +145,11 @@ func (a *Asker) gate(src provider.Source, traits provider.Traits) *gate {
 		Timeout:      a.cfg.Open,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= a.cfg.BreakAfter },
 		IsSuccessful: func(err error) bool { return err == nil || !passing(err) },
+		OnStateChange: func(_ string, _, to gobreaker.State) {
+			if to == gobreaker.StateOpen {
+				g.opened(a.cfg.Open)
+			}
+		},
 	})
 	a.gates[src.Name()] = g
 	return g
@@ -204,7 +213,7 @@ func ask[T any](ctx context.Context, a *Asker, src provider.Source, p provider.P
 	var none T
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests):
-		return none, &WaitError{Why: "it failed too often", For: a.cfg.Open}
+		return none, &WaitError{Why: "it failed too often", For: g.openFor()}
 	case err != nil:
 		var retry *provider.RetryError
 		if errors.As(err, &retry) && retry.After > 0 {
@@ -248,6 +257,21 @@ func (g *gate) blockedFor() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return time.Until(g.notBefore)
+}
+
+// opened notes that the breaker leaves the gateway alone for so long.
+func (g *gate) opened(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.openUntil = time.Now().Add(d)
+}
+
+// openFor is what is left of that; nothing while another question tries the
+// gateway.
+func (g *gate) openFor() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return max(0, time.Until(g.openUntil))
 }
 
 func (g *gate) block(d time.Duration) {

@@ -18,22 +18,25 @@ type PublisherConfig struct {
 }
 
 // Publisher takes notices off the request path: the answer to a gateway never
-// waits for the broker. What overflows, times out or is unknown is counted
-// and left to the sweeper.
+// waits for the broker. What times out, fails or is unknown is counted, kept
+// and published again when the broker takes it; what overflows, or does not get
+// through within minutes, is left to the sweeper.
 type Publisher struct {
 	conn  *Conn
 	log   *zap.Logger
 	queue chan event.Notice
+	again again // of Run's goroutine only
 
-	published, waiting, failed, overflowed atomic.Uint64
-	lastWarning                            time.Time // of Run's goroutine only
+	published, waiting, failed, recovered, overflowed atomic.Uint64
+	lastWarning                                       time.Time // of Run's goroutine only
 }
 
 // PublisherStats counts since the start; Queued is now.
 type PublisherStats struct {
 	Published  uint64 // stored by the server
 	Waiting    uint64 // refused: already in the stream
-	Failed     uint64 // not stored or unknown
+	Failed     uint64 // not stored or unknown at the first try
+	Recovered  uint64 // of those that failed: stored, or found waiting, by a later try
 	Overflowed uint64 // Offer returned false
 	Queued     int
 }
@@ -43,7 +46,7 @@ func NewPublisher(conn *Conn, cfg PublisherConfig, log *zap.Logger) *Publisher {
 	if cfg.Capacity <= 0 {
 		cfg.Capacity = 16384
 	}
-	return &Publisher{conn: conn, log: log.Named("publisher"), queue: make(chan event.Notice, cfg.Capacity)}
+	return &Publisher{conn: conn, log: log.Named("publisher"), queue: make(chan event.Notice, cfg.Capacity), again: again{most: cfg.Capacity}}
 }
 
 // Offer hands a notice over and never blocks; false means that there was no
@@ -62,20 +65,30 @@ func (p *Publisher) Offer(n event.Notice) bool {
 func (p *Publisher) Stats() PublisherStats {
 	return PublisherStats{
 		Published: p.published.Load(), Waiting: p.waiting.Load(),
-		Failed: p.failed.Load(), Overflowed: p.overflowed.Load(), Queued: len(p.queue),
+		Failed: p.failed.Load(), Recovered: p.recovered.Load(), Overflowed: p.overflowed.Load(), Queued: len(p.queue),
 	}
 }
 
 // Run publishes until ctx ends: whatever waits goes out together as soon as
 // the last answers are in, so one notice alone is not delayed and many share
-// a round trip. Work in hand when ctx ends is finished.
+// a round trip. What failed is tried again as soon as the broker is back. Work
+// in hand when ctx ends is finished.
 func (p *Publisher) Run(ctx context.Context) error {
 	for {
+		connected := p.conn.nextConnect()
+		var due <-chan time.Time
+		if wait := p.again.wait(); wait >= 0 {
+			due = time.After(wait)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case n := <-p.queue:
 			p.publish(context.WithoutCancel(ctx), p.take(n))
+		case <-connected:
+			p.again.hurry()
+		case <-due:
+			p.retry(context.WithoutCancel(ctx))
 		}
 	}
 }
@@ -88,6 +101,9 @@ func (p *Publisher) Drain(ctx context.Context) (left int) {
 		case n := <-p.queue:
 			p.publish(ctx, p.take(n))
 		default:
+			if len(p.again.kept) > 0 {
+				p.retry(ctx) // one last time, as much as one call takes
+			}
 			return 0
 		}
 	}
@@ -113,7 +129,7 @@ func (p *Publisher) take(first event.Notice) []event.Notice {
 
 func (p *Publisher) publish(ctx context.Context, batch []event.Notice) {
 	var failure error
-	failures := 0
+	var failures []event.Notice
 	for _, r := range p.conn.Publish(ctx, batch) {
 		switch r.Result {
 		case Stored:
@@ -122,14 +138,15 @@ func (p *Publisher) publish(ctx context.Context, batch []event.Notice) {
 			p.waiting.Add(1)
 		default:
 			p.failed.Add(1)
-			failures++
+			failures = append(failures, r.Notice)
 			failure = r.Err
 		}
 	}
+	p.again.keep(failures)
 	// One line every ten seconds: a broker that is away fails every event.
 	if failure != nil && time.Since(p.lastWarning) > 10*time.Second {
 		p.lastWarning = time.Now()
-		p.log.Warn("publish.failed", zap.Int("events", failures), zap.Error(failure),
-			zap.String("effect", "the sweeper publishes them again"))
+		p.log.Warn("publish.failed", zap.Int("events", len(failures)), zap.Error(failure),
+			zap.String("effect", "they are published again when the broker takes them, or by the sweeper"))
 	}
 }

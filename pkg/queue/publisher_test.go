@@ -81,3 +81,37 @@ func TestDrainStopsAtItsDeadline(t *testing.T) {
 		t.Errorf("%d left", left)
 	}
 }
+
+func TestWhatFailedWhileTheBrokerWasAwayIsPublishedWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	s, conn, _ := world(t, queue.Config{})
+	p := queue.NewPublisher(conn, queue.PublisherConfig{Capacity: 1000}, zap.NewNop())
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	defer wg.Wait()
+	defer stop()
+	s.Stop()
+	queuetest.Eventually(t, 5*time.Second, "disconnected", func() bool { return !conn.Connected() })
+	for _, n := range notices(1, 1000) {
+		p.Offer(n)
+	}
+	queuetest.Eventually(t, 10*time.Second, "failures counted", func() bool { return p.Stats().Failed == 1000 })
+	for _, n := range notices(2001, 2010) { // beyond what is kept
+		p.Offer(n)
+	}
+	queuetest.Eventually(t, 10*time.Second, "failures counted", func() bool { return p.Stats().Failed == 1010 })
+	s.Start()
+	queuetest.Eventually(t, 5*time.Second, "all that was kept is published", func() bool { return p.Stats().Recovered == 1000 })
+	pending, _, err := conn.Lag(t.Context())
+	if err != nil || pending != 1000 {
+		t.Errorf("%d wait in the stream, %v", pending, err)
+	}
+	if got := p.Stats(); got.Published != 0 || got.Failed != 1010 || got.Queued != 0 {
+		t.Errorf("stats %+v", got)
+	}
+}
