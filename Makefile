@@ -49,6 +49,12 @@ fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
 bench: ensure-go ensure-postgres ## every benchmark; BENCH=name and COUNT=n narrow it
 	$(WITH_PG) $(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) ./...
 
+biglists: ensure-go ensure-postgres ## the lists of on-call over BIGLISTS_ROWS (1000000) events, each below 300 ms
+	BIGLISTS_ROWS=$(or $(BIGLISTS_ROWS),1000000) $(GO) test -run 'Case_F11' -count 1 -v -timeout 60m ./pkg/postgres
+
+bloat: ensure-go ensure-postgres ## what a snapshot held open for BLOAT_EVENTS (900000) events costs
+	BLOAT_EVENTS=$(or $(BLOAT_EVENTS),900000) $(GO) test -run 'Case_F9' -count 1 -v -timeout 60m ./pkg/postgres
+
 lint: ensure-go vet ## what must be clean before a change goes in
 	@unformatted="$$(gofmt -l $$($(GO) list -f '{{.Dir}}' ./...))"; \
 	if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi

@@ -217,9 +217,18 @@ func tail(s string, n int) string {
 // metric is the sum of a metric's series on the metrics page of a process.
 func (p *process) metric(name string) (sum float64) {
 	p.t.Helper()
+	return p.labelled(name, "")
+}
+
+// labelled is the same of the series that have a label, `name="value"`.
+func (p *process) labelled(name, label string) (sum float64) {
+	p.t.Helper()
 	_, page := p.page("/metrics")
 	for line := range strings.SplitSeq(page, "\n") {
 		if !strings.HasPrefix(line, name+"{") && !strings.HasPrefix(line, name+" ") {
+			continue
+		}
+		if !strings.Contains(line, label) {
 			continue
 		}
 		var v float64

@@ -108,7 +108,8 @@ INSERT INTO payments (provider, account, gateway_id) VALUES ('asaas', 'default',
 func TestTheApplicationsRoleRegistersPaymentsAndReads(t *testing.T) {
 	t.Parallel()
 	db := as(t, "app")
-	allowed(t, db, `SELECT register_payment('asaas', 'default', 'p', 100, 'BRL', 'loja', 'PED-1')`, `SELECT status, body FROM webhook_events`)
+	allowed(t, db, `SELECT register_payment('asaas', 'default', 'p', 100, 'BRL', 'loja', 'PED-1')`, `SELECT status, body FROM webhook_events`,
+		`SELECT status, reason FROM unfinished_events`)
 	allowed(t, db, perTable(moneyTables, selectFrom)...)
 	refused(t, db, perTable(append(moneyTables, "events", "event_work", "event_results"), deleteFrom, truncate)...)
 	refused(t, db, perTable([]string{"events", "event_bodies", "event_work"}, selectFrom)...)

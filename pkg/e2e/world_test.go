@@ -131,6 +131,13 @@ func newWorld(t testing.TB, changes map[string]string) *world {
 		"PROCESSOR_DUE_EVERY": "20ms", "PROCESSOR_RELAY_EVERY": "20ms", "LOOKUP_BREAK_AFTER": "1000000",
 	})
 	maps.Copy(env, changes)
+	withSettings(env, func() { w.start(t) })
+	return w
+}
+
+// withSettings runs fn with these settings in the environment; roles read them when
+// they are built.
+func withSettings(env map[string]string, fn func()) {
 	settingsMu.Lock()
 	defer settingsMu.Unlock()
 	for name, value := range env {
@@ -144,8 +151,7 @@ func newWorld(t testing.TB, changes map[string]string) *world {
 			}
 		}()
 	}
-	w.start(t)
-	return w
+	fn()
 }
 
 func (w *world) start(t testing.TB) {

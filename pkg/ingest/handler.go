@@ -193,9 +193,15 @@ func (in *Ingest) read(w http.ResponseWriter, r *http.Request, started time.Time
 // verify checks the credentials on the decoded bytes: a gateway signs the
 // message it wrote, and its HTTP client or a proxy on the way compresses it
 // afterwards. Should a sender sign what it put on the wire, that is accepted
-// too; both need the secret, and decoding adds nothing of its own. Only
-// compressed requests pay for a second digest. What is stored is the decoded
-// body in both cases, since the facts are read from it.
+// too. Only compressed requests pay for a second digest. What is stored is the
+// decoded body in both cases, since the facts are read from it.
+//
+// The second check leaves one thing to a stranger who holds a signed request:
+// he may send its bytes again under a coding that they were not sent with, and
+// it passes where they happen to decode. JSON and forms do not: gzip and zlib
+// have a first byte and a check sum, and what raw deflate makes of the first
+// byte of either ends in an error, or in bytes that nobody can read as facts.
+// At worst he makes such an event stored as quarantined.
 func verify(src source, req provider.Request, sent []byte) (string, provider.Reason) {
 	secret, reason := src.Verify(req)
 	if reason != provider.ReasonMismatch || sameBytes(req.Body, sent) {

@@ -64,9 +64,9 @@ LIMIT $4`
 func (db *DB) MarkSwept(ctx context.Context, rows []sweep.Row) error {
 	const mark = `
 UPDATE event_work w
-SET sweeps = w.sweeps + 1, next_at = now() + CASE
-  WHEN w.state = 'parked' OR w.attempts > 0 OR w.turn > 1 THEN interval '30 seconds'
-  ELSE LEAST(interval '5 minutes' * power(2, LEAST(w.sweeps, 10)), interval '6 hours') END
+SET sweeps = sweeps + 1, next_at = now() + CASE
+  WHEN ` + comesByItself + ` THEN interval '30 seconds'
+  ELSE LEAST(interval '5 minutes' * power(2, LEAST(sweeps, 10)), interval '6 hours') END
 FROM (
   SELECT w.event_id FROM event_work w
   JOIN unnest($1::bigint[], $2::timestamptz[]) AS s (event_id, next_at) ON w.event_id = s.event_id AND w.next_at = s.next_at

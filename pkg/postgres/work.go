@@ -11,6 +11,11 @@ import (
 	"github.com/umavez/umavez/pkg/settlement"
 )
 
+// comesByItself is the condition of events that processors take at their time
+// without a message: parked ones, failed ones, and revived ones. It is that of
+// the index event_work_due, and sweep.Row.ComesByItself says the same in Go.
+const comesByItself = `(state = 'parked' OR attempts > 0 OR turn > 1)`
+
 // ClaimDue takes events whose time has come and which no message will bring:
 // parked ones, failed ones after their backoff, and revived ones. They are pushed lease into
 // the future, so that other processors leave them alone for as long; a claim
@@ -21,7 +26,7 @@ UPDATE event_work w
 SET next_at = now() + $2
 FROM (
   SELECT event_id FROM event_work
-  WHERE next_at <= now() AND (state = 'parked' OR attempts > 0 OR turn > 1)
+  WHERE next_at <= now() AND ` + comesByItself + `
   ORDER BY next_at
   LIMIT $1
   FOR UPDATE SKIP LOCKED

@@ -163,7 +163,7 @@ func TestCase_F1_BatchesThatShareRowsInOppositeOrderLoseNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, provider.LookupNever)
 	var wg sync.WaitGroup
-	for round := range 40 {
+	for round := range 200 {
 		a, b := fmt.Sprintf("pay_a%d", round), fmt.Sprintf("pay_b%d", round)
 		forward := []int64{w.receive(paid(a)), w.receive(paid(b))}
 		backward := []int64{w.receive(refunded(b, "re_"+b, 10)), w.receive(refunded(a, "re_"+a, 10))}
@@ -178,7 +178,7 @@ func TestCase_F1_BatchesThatShareRowsInOppositeOrderLoseNothing(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	if got, want := w.balance("loja"), int64(40*2*(1000-30-10)); got != want {
+	if got, want := w.balance("loja"), int64(200*2*(1000-30-10)); got != want {
 		t.Errorf("balance %d, want %d", got, want)
 	}
 	w.verify()

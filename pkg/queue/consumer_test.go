@@ -163,7 +163,7 @@ func TestTwoConsumersShareTheStream(t *testing.T) {
 	}
 }
 
-func TestClosingGivesBackWhatNobodyFetched(t *testing.T) {
+func TestCase_G2_ClosingGivesBackWhatNobodyFetched(t *testing.T) {
 	t.Parallel()
 	s, conn, _ := world(t, queue.Config{})
 	a, b := consumer(t, conn, queue.ConsumerConfig{}), consumer(t, s.Connect(t), queue.ConsumerConfig{})
@@ -204,7 +204,7 @@ func TestAMalformedSubjectIsTerminatedAndCounted(t *testing.T) {
 	})
 }
 
-func TestAStreamDeletedWhileConsumingIsMadeAgain(t *testing.T) {
+func TestCase_E21_WhatWasDeletedWhileConsumingIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, drop := range map[string]func(context.Context, jetstream.JetStream) error{
 		"stream": func(ctx context.Context, js jetstream.JetStream) error {
@@ -318,7 +318,7 @@ func TestEventsSurviveAKilledServer(t *testing.T) {
 }
 
 // A paused consumer holds its messages back, as a stalled one does.
-func TestAStalledConsumerIsRebuiltAndThenReported(t *testing.T) {
+func TestCase_E19_AStalledConsumerIsRebuiltAndThenReported(t *testing.T) {
 	t.Parallel()
 	_, conn, js := world(t, queue.Config{})
 	k := consumer(t, conn, queue.ConsumerConfig{StallAfter: 200 * time.Millisecond})

@@ -32,6 +32,13 @@ type Row struct {
 	Since, ReceivedAt time.Time
 }
 
+// ComesByItself says whether processors take the row at its time without being
+// rung for. The storage has the same condition in SQL; a test holds the two in
+// step.
+func (r Row) ComesByItself() bool {
+	return r.State == event.StatusParked || r.Attempts > 0 || r.Turn > 1
+}
+
 // Reconcile says which payments are to be looked up again.
 type Reconcile struct {
 	After   time.Duration // not seen for so long

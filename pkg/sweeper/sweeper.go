@@ -235,12 +235,12 @@ func (s *Sweeper) ring(ctx context.Context, page []sweep.Row, dryRun bool, sum *
 			continue
 		case states[i] == Waiting:
 			sum.Waiting++
-			if comesByItself(r) {
+			if r.ComesByItself() {
 				// Its message is in somebody's hands, who parked it a moment ago
 				// and will ack; pushed back now, it would wait for nothing.
 				continue
 			}
-		case comesByItself(r):
+		case r.ComesByItself():
 			sum.Due++
 		default:
 			sum.Lost++
@@ -263,12 +263,6 @@ func (s *Sweeper) ring(ctx context.Context, page []sweep.Row, dryRun bool, sum *
 		return fmt.Errorf("%w: %d of %d publishes failed; is NATS_URL right, and is the stream full?", ErrQueue, failed, len(page))
 	}
 	return nil
-}
-
-// comesByItself says whether processors take a row at its time without being
-// rung for.
-func comesByItself(r sweep.Row) bool {
-	return r.State == event.StatusParked || r.Attempts > 0 || r.Turn > 1
 }
 
 func (s *Sweeper) reconcile(ctx context.Context, f sweep.Filter, sum *sweep.Summary) error {

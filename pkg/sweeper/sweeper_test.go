@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -367,5 +368,80 @@ func TestKeysAreKeptForTheirWholeTime(t *testing.T) {
 	}
 	if got := w.count(`SELECT count(*) FROM events WHERE dedupe_key = 'k1'`); got != 1 {
 		t.Error("a key was forgotten within its time")
+	}
+}
+
+// Every kind of unfinished row, for the condition that stands in SQL and in Go.
+func (w *world) everyKind() {
+	w.t.Helper()
+	w.receive(8, time.Hour)
+	w.exec(`
+WITH numbered AS (SELECT event_id, row_number() OVER (ORDER BY event_id) - 1 AS n FROM event_work)
+UPDATE event_work w SET state = CASE WHEN n & 1 > 0 THEN 'parked' ELSE 'pending' END, reason = CASE WHEN n & 1 > 0 THEN 'a: b' END,
+  attempts = (n & 2) / 2, turn = 1 + (n & 4) / 4 FROM numbered WHERE numbered.event_id = w.event_id`)
+}
+
+func TestWhatComesByItselfIsTheSameInSQLAndInGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.everyKind()
+	page, err := w.db.DuePage(t.Context(), sweep.Filter{}, sweep.Cursor{}, 100)
+	if err != nil || len(page) != 8 {
+		t.Fatalf("%d rows, %v", len(page), err)
+	}
+	byItself := map[int64]bool{}
+	for _, r := range page {
+		byItself[r.Notice.ID] = r.ComesByItself()
+	}
+	if err := w.db.MarkSwept(t.Context(), page); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range byItself {
+		if got := w.count(`SELECT (next_at < now() + interval '1 minute')::int FROM event_work WHERE event_id = $1`, id) == 1; got != want {
+			t.Errorf("event %d: a sweep treats it as coming by itself: %v, Go says %v", id, got, want)
+		}
+	}
+	w.exec(`UPDATE event_work SET next_at = now() - interval '1 second'`)
+	claimed, err := w.db.ClaimDue(t.Context(), 100, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range byItself {
+		if got := slices.Contains(claimed, id); got != want {
+			t.Errorf("event %d: a processor takes it by itself: %v, Go says %v", id, got, want)
+		}
+	}
+	// The index of that condition, as the database has understood it.
+	if n := w.count(`SELECT count(*) FROM pg_indexes WHERE indexname = 'event_work_due' AND schemaname = current_schema()
+		AND indexdef LIKE '%WHERE ((state = ''parked''::text) OR (attempts > 0) OR (turn > 1))'`); n != 1 {
+		t.Error("the index event_work_due has another condition")
+	}
+}
+
+// There is no "processing": whoever dies with an event in hand leaves it
+// pending, or parked with a lease that ends, and a sweep lists it with why.
+func TestCase_G3_NothingIsStuckInAMiddleState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.everyKind()
+	if _, err := w.db.Pool.Exec(t.Context(), `UPDATE event_work SET state = 'processing'`); err == nil {
+		t.Error("the database knows a middle state")
+	}
+	// A processor claims what is due and dies.
+	claimed, err := w.db.ClaimDue(t.Context(), 100, time.Second)
+	if err != nil || len(claimed) != 7 {
+		t.Fatalf("%d claimed, %v", len(claimed), err)
+	}
+	if again, err := w.db.ClaimDue(t.Context(), 100, time.Second); err != nil || len(again) != 0 {
+		t.Errorf("%d are claimed twice, %v", len(again), err)
+	}
+	time.Sleep(1100 * time.Millisecond)
+	again, err := w.db.ClaimDue(t.Context(), 100, 0)
+	if err != nil || len(again) != 7 {
+		t.Errorf("%d come back after their lease, want 7, %v", len(again), err)
+	}
+	sum := w.pass(sweep.Filter{}, true)
+	if sum.Looked != 8 || sum.Due != 7 || sum.Lost != 1 || sum.Reasons["a"] != 4 {
+		t.Errorf("a dry run says %+v", sum)
 	}
 }

@@ -90,6 +90,9 @@ func newProcess(t testing.TB, p plan) *Process {
 	return s
 }
 
+// Dir holds its streams.
+func (p *Process) Dir() string { return p.plan.Dir }
+
 // URL is the server's address, for NATS_URL.
 func (p *Process) URL() string { return address(p.plan.Port) }
 
