@@ -6,6 +6,9 @@
 // while processes are killed; afterwards the database is compared with the
 // simulator's truth to the cent, and every invariant is checked.
 //
+// With the tag failpoints the same processes are broken at every named place
+// (TestFailpoints; make failpoints).
+//
 // The other half runs the same roles in this process (world), where one
 // webhook at a time takes a few milliseconds from the socket to the ledger,
 // and goes through the cases that real teams have hit, for each gateway that

@@ -86,17 +86,20 @@ func (w *faultWorld) single(t *testing.T, f fault) (out told) {
 func (w *faultWorld) double(t *testing.T, first, second string) (out told) {
 	w.stack.t, w.lent.TB = t, t
 	begin := time.Now()
-	out = told{Point: first, Action: "crash", Second: second, Rounds: 1}
+	out = told{Point: first, Action: "crash", Second: second}
 	p := planOf(first)
 	p.wants = both(p.wants, planOf(second).wants)
 	p.unrung = p.unrung || planOf(second).unrung
-	s := w.begin(t, p, 1, fault{first, "crash"}, fault{second, "crash"})
-	s.play(t)
-	if !s.hasFired(0) {
-		t.Errorf("%s was not reached", first)
+	for reached := false; !reached && !t.Failed(); {
+		out.Rounds++
+		s := w.begin(t, p, out.Rounds, fault{first, "crash"}, fault{second, "crash"})
+		s.play(t)
+		if reached = s.hasFired(0); !reached && out.Rounds == rounds {
+			t.Errorf("%s was not reached in %d stories", first, rounds)
+		}
+		out.Fired, out.Recovery = s.hasFired(1), s.recovery()
+		out.Deaths = w.died[atIngest] + w.died[atProcessor]
 	}
-	out.Fired, out.Recovery = s.hasFired(1), s.recovery()
-	out.Deaths = w.died[atIngest] + w.died[atProcessor]
 	out.Took, out.OK = time.Since(begin).Seconds(), !t.Failed()
 	return out
 }
@@ -301,7 +304,9 @@ func (s *story) until(t *testing.T, what string, holds func(unfinished) bool) {
 		if !s.sent {
 			continue
 		}
-		if u.idle > 0 && time.Since(s.swept) > time.Second {
+		// A sweeper comes by for events that nobody rang for, and looks after
+		// the streams when domain events stay unsent.
+		if (u.idle > 0 || u.unsent > 0 && !s.firedAt.IsZero() && time.Since(s.firedAt) > 3*time.Second) && time.Since(s.swept) > time.Second {
 			if s.next < len(s.faults) && planOf(s.faults[s.next].point).role == atSweeper && (s.next == 0 || s.hasFired(s.next-1)) && !s.plan.reconciled && !s.plan.aged {
 				s.sweepArmed("--older-than", "300ms")
 				s.armNext()

@@ -155,12 +155,24 @@ func (w *faultWorld) restart(env ...string) {
 	if w.ingests[0].ended() {
 		w.died[atIngest]++
 		w.ingests[0] = start(w.lent, w.logs, "ingest-1", "ingest", w.of("ingest", append(env, "INGEST_ADDR="+w.addrs[0])...))
-		w.ingests[0].ready()
+		w.upOrDead(w.ingests[0])
 	}
 	if w.processors[0].ended() {
 		w.died[atProcessor]++
 		w.processors[0] = start(w.lent, w.logs, "processor-1", "processor", w.of("processor", env...))
-		w.processors[0].ready()
+		w.upOrDead(w.processors[0])
+	}
+}
+
+// upOrDead waits until a process is ready, or has died of what is armed in it.
+func (w *faultWorld) upOrDead(p *process) {
+	w.t.Helper()
+	eventually(w.t, 20*time.Second, p.name+" is ready", func() bool {
+		status, _ := p.page("/readyz")
+		return status == http.StatusOK || p.ended()
+	})
+	if p.ended() && p.cmd.ProcessState.ExitCode() >= 0 {
+		w.t.Fatalf("%s ended with code %d:\n%s", p.name, p.cmd.ProcessState.ExitCode(), tail(p.output(), 3000))
 	}
 }
 

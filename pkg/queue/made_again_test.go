@@ -11,12 +11,14 @@ import (
 	"github.com/umavez/umavez/pkg/queue/queuetest"
 )
 
-// Consumers notice at once that their stream was deleted, and make it again.
-// What they make must take messages.
-func TestAStreamThatIsMadeAgainWhileItIsDeletedTakesMessages(t *testing.T) {
+// Workers hear at once that their stream is deleted, and make it again while
+// the server is still busy with that. What they make must take messages and
+// deliver them: one that does neither stays so until the server is restarted.
+func TestAStreamThatIsMadeAgainWhileItIsDeletedTakesAndDelivers(t *testing.T) {
 	t.Parallel()
 	server := queuetest.NewProcess(t)
-	first := queuetest.Connect(t, queue.Config{URL: server.URL()})
+	connect := func() *queue.Conn { return queuetest.Connect(t, queue.Config{URL: server.URL()}) }
+	first, processor := connect(), connect()
 	if err := first.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -24,9 +26,9 @@ func TestAStreamThatIsMadeAgainWhileItIsDeletedTakesMessages(t *testing.T) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer stop()
+	delivered := make(chan int64, 10_000)
 	for range 2 {
-		conn := queuetest.Connect(t, queue.Config{URL: server.URL()})
-		consumer, err := conn.Consumer(t.Context(), queue.ConsumerConfig{})
+		consumer, err := processor.Consumer(t.Context(), queue.ConsumerConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,29 +37,38 @@ func TestAStreamThatIsMadeAgainWhileItIsDeletedTakesMessages(t *testing.T) {
 			for ctx.Err() == nil {
 				got, _ := consumer.Fetch(ctx, 10, 5*time.Second)
 				for _, d := range got {
+					delivered <- d.EventID
 					_ = d.Ack()
 				}
 			}
 		})
 	}
 	id := int64(0)
-	for round := range 60 {
-		for range 30 {
-			id++
-			first.Publish(t.Context(), []event.Notice{{ID: id, Provider: "gw", Account: "default", PaymentRef: "pay_1"}})
+	ring := func() bool {
+		id++
+		limited, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		return first.Publish(limited, []event.Notice{{ID: id, Provider: "gw", Account: "default", PaymentRef: "pay_1"}})[0].Result == queue.Stored
+	}
+	for range 12 {
+		for range 20 {
+			ring()
 		}
-		if err := first.Remove(t.Context()); err != nil {
+		if err := connect().Remove(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		queuetest.Eventually(t, 8*time.Second, "the stream is there and takes a message", func() bool {
-			id++
-			limited, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			p := first.Publish(limited, []event.Notice{{ID: id, Provider: "gw", Account: "default", PaymentRef: "pay_1"}})[0]
-			if p.Result != queue.Stored {
-				t.Logf("round %d: %v", round, p.Err)
+		queuetest.Eventually(t, 10*time.Second, "the stream takes a message", ring)
+		newest := id
+		for deadline := time.After(12 * time.Second); ; {
+			var got int64
+			select {
+			case got = <-delivered:
+			case <-deadline:
+				t.Fatal("the stream takes messages and delivers none")
 			}
-			return p.Result == queue.Stored
-		})
+			if got == newest {
+				break
+			}
+		}
 	}
 }

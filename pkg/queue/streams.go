@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -116,12 +118,13 @@ func (c *Conn) ensureConsumer(ctx context.Context) error {
 
 // Check compares what is there with what must be. Settings that can lose work
 // give ErrUnsafe with every field named; harmless differences are logged. What
-// is missing is created and returned by name: when it is StreamWebhooks, its
-// messages are gone and everything pending should be swept.
+// is missing is created and returned by name, after a moment: when it is
+// StreamWebhooks, its messages are gone and everything pending should be swept.
 func (c *Conn) Check(ctx context.Context) (created []string, err error) {
 	var faults []error
+	settled := sync.OnceFunc(func() { pause(ctx, settleDown+rand.N(settleDown), nil) })
 	for _, want := range []jetstream.StreamConfig{c.webhooksStream(), c.paymentsStream()} {
-		have, made, err := c.findStream(ctx, want)
+		have, made, err := c.findStream(ctx, want, settled)
 		if err != nil {
 			return created, err
 		}
@@ -142,6 +145,7 @@ func (c *Conn) Check(ctx context.Context) (created []string, err error) {
 	consumer, err := c.consumerConfig(ctx)
 	switch {
 	case errors.Is(err, ErrMissing):
+		settled()
 		if err := c.ensureConsumer(ctx); err != nil {
 			return created, err
 		}
@@ -160,15 +164,32 @@ func (c *Conn) Check(ctx context.Context) (created []string, err error) {
 	return created, nil
 }
 
-func (c *Conn) findStream(ctx context.Context, want jetstream.StreamConfig) (have jetstream.StreamConfig, made bool, err error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	stream, err := c.js.Stream(ctx, want.Name)
+// settleDown, and up to twice that, is how long a stream has to be missing
+// before it is made again. The server forgets the name of a stream that is
+// deleted first, and its consumers and files afterwards: one that is made in
+// between may lose them, and then takes or delivers nothing until the server is
+// started again. A consumer hears of the deletion at once, and all of them do.
+const settleDown = 500 * time.Millisecond
+
+// findStream makes a stream that is missing; settled waits before that.
+func (c *Conn) findStream(ctx context.Context, want jetstream.StreamConfig, settled func()) (have jetstream.StreamConfig, made bool, err error) {
+	look := func() (jetstream.Stream, error) {
+		ctx, cancel := bounded(ctx)
+		defer cancel()
+		return c.js.Stream(ctx, want.Name)
+	}
+	stream, err := look()
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		settled()
+		stream, err = look()
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		ctx, cancel := bounded(ctx)
+		defer cancel()
 		stream, err = c.js.CreateStream(ctx, want)
 		made = err == nil
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			stream, err = c.js.Stream(ctx, want.Name)
+			stream, err = look()
 		}
 	}
 	if err != nil {
