@@ -42,6 +42,8 @@ failpoint-pairs: ensure-go ensure-postgres ## nightly: a crash at one point and 
 	CAMPAIGN=pairs $(WITH_PG) scripts/failpoints.sh
 mutants: ensure-go ensure-postgres ## break umavez on purpose, many times, and demand that a test notices; MUTANT=name or SHARD=1/4 narrow it
 	$(WITH_PG) $(GO) run ./pkg/mutants/kill -go '$(GO)' -mutant '$(MUTANT)' -shard '$(SHARD)'
+schedules: ensure-go ## 100,000 schedules in virtual time; SCHEDULES=n and SEED=n choose others
+	SCHEDULES=$(or $(SCHEDULES),100000) SCHEDULE_SEED=$(or $(SEED),1) GOGC=400 $(GO) test ./pkg/virtual -run '^TestSchedules$$' -count 1 -timeout 60m -v
 
 fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
 	scripts/fuzz.sh

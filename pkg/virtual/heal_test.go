@@ -15,6 +15,7 @@ import (
 func (w *world) heal(world *proc) {
 	w.faults = faults{}
 	w.store.changed.ring()
+	w.store.written.ring()
 	w.broker.changed.ring()
 	for _, p := range w.gateway.pays {
 		for _, t := range p.tells {
@@ -113,7 +114,7 @@ func (w *world) late(world *proc) {
 func (w *world) resendSome(world *proc, why string) (n int) {
 	for _, p := range w.gateway.pays {
 		for _, t := range p.tells {
-			if w.sched.chance(0.5) {
+			if t.accepted && w.sched.chance(0.5) { // what is heard for the first time may be news
 				n++
 				if !w.deliver(world, t, w.gateway.signing, 3) {
 					w.violated("a resend of %s was not accepted (%s)", t.Key, why)

@@ -84,6 +84,7 @@ func (w *world) mishap(world *proc) {
 		world.sleep(w.sched.below(most), what+" away")
 		*flag = false
 		w.store.changed.ring()
+		w.store.written.ring()
 		w.broker.changed.ring()
 	}
 	switch r.IntN(7) {

@@ -25,6 +25,7 @@ type pod struct {
 	p      *proc
 	in     *ingest.Ingest // nil: not running
 	inHand int
+	idling bool // somebody waits to close it
 }
 
 var ingestConfig = ingest.Config{
@@ -42,7 +43,7 @@ func (d *pod) start() {
 	d.lives++
 	d.p = d.w.newProc("ingest pod", fmt.Sprintf("ingest %d.%d", d.n+1, d.lives))
 	d.p.onDeath = d.close
-	d.inHand = 0
+	d.inHand, d.idling = 0, false
 	d.in = ingest.New(ingestConfig, ingest.Parts{
 		Sources: sources{d.w, d.p}, Store: db{d.w.store, d.p}, Publisher: offers{d.w, d.p}, Log: d.w.log,
 		Refused: func(err error) bool { return errors.Is(err, postgres.ErrRefusedRow) },
@@ -98,9 +99,11 @@ func (d *pod) serve(world *proc, r request, label string) int {
 		return noAnswer
 	}
 	d.inHand--
-	if d.inHand == 0 {
+	if d.inHand == 0 && !d.idling {
+		d.idling = true
 		d.w.goWorld("idle pod", func(world *proc) {
-			world.sleep(3*time.Second, "idle "+p.name)
+			world.sleep(20*time.Second, "idle "+p.name)
+			d.idling = false
 			if d.in == in && d.inHand == 0 {
 				d.close()
 			}

@@ -290,6 +290,7 @@ func (d db) revive(ctx context.Context, ids []int64, reopen map[int64]bool) (rev
 			if err := t.lock(lockKey{kind: "work", id: id}); err != nil {
 				return err
 			}
+			t.dues = true
 			row := t.freshWork()
 			row.turn, row.nextAt = last.turn+1, micro(t.now.Add(2*time.Second))
 			revived = append(revived, id)
@@ -337,6 +338,7 @@ func (d db) register(ctx context.Context, ref settlement.Ref, r settlement.Regis
 		key := eventKey{ref.Provider, ref.Account, fmt.Sprintf("umavez/registered/%d", id)}
 		row := &eventRow{event.Event{ID: id, Provider: ref.Provider, Account: ref.Account, DedupeKey: key.dedupe, Type: event.TypeRegistered,
 			PaymentRef: ref.GatewayID, ReceivedAt: t.now, BodySHA256: sha256.Sum256(nil), Secret: "application"}}
+		t.dues = true
 		work := t.freshWork()
 		work.state, work.reason, work.nextAt, work.waiting = event.StatusParked, "registered", t.now, ref.String()
 		t.todo(func() { t.s.events[id], t.s.keys[key], t.s.work[id] = row, id, work })

@@ -265,6 +265,7 @@ func (t *tx) verdict(v settlement.Verdict) error {
 	if row.reasonSince.IsZero() {
 		row.reasonSince = t.now
 	}
+	t.dues = true
 	t.todo(func() { t.s.work[v.EventID] = row })
 	return nil
 }
@@ -312,6 +313,7 @@ func (t *tx) changes(changes []settlement.Change) error {
 	}
 	for _, c := range changes {
 		for _, m := range c.Moves {
+			t.tells = true
 			t.s.lastOutbox++
 			row := outboxRow{id: t.s.lastOutbox, payment: c.Payment.ID, seq: m.Transition.Seq, subject: m.Subject, payload: m.Payload, created: t.now}
 			t.todo(func() {
@@ -459,6 +461,7 @@ func (t *tx) awaited(keys []string) error {
 
 // update changes a work row at the commit.
 func (t *tx) update(id int64, change func(*workRow)) {
+	t.dues = true
 	t.todo(func() {
 		w, ok := t.s.work[id]
 		if ok {

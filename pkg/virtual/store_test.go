@@ -43,7 +43,8 @@ type store struct {
 	outbox   []outboxRow
 
 	lastEvent, lastPayment, lastOutbox, lastTuple int64
-	changed                                       signal
+	changed                                       signal // something may be due by itself
+	written                                       signal // there are domain events
 
 	locks map[lockKey]*tx
 }
@@ -147,7 +148,7 @@ func newStore(w *world) *store {
 		w: w, events: map[int64]*eventRow{}, keys: map[eventKey]int64{}, bodies: map[int64]bodyRow{}, work: map[int64]workRow{},
 		results: map[int64][]resultRow{}, repeats: map[int64]repeatRow{}, payments: map[int64]*paymentRow{}, byRef: map[settlement.Ref]int64{},
 		regs: map[settlement.Ref]settlement.Registration{}, moves: map[int64][]moveRow{}, accounts: map[string]string{},
-		posted: map[entryKey]int{}, balances: map[balanceKey]int64{}, locks: map[lockKey]*tx{}, changed: newSignal(),
+		posted: map[entryKey]int{}, balances: map[balanceKey]int64{}, locks: map[lockKey]*tx{}, changed: newSignal(), written: newSignal(),
 	}
 }
 
@@ -193,6 +194,8 @@ type tx struct {
 	what     string
 	touched  []int64 // payments whose rows it changes
 	settles  bool
+	dues     bool // what it writes may be due by itself
+	tells    bool // it writes domain events
 }
 
 func (s *store) begin(ctx context.Context, p *proc, what string) *tx {
@@ -334,7 +337,12 @@ func (t *tx) end(commit bool) {
 	}
 	t.release()
 	if commit && len(t.atCommit) > 0 {
-		t.s.changed.ring()
+		if t.dues {
+			t.s.changed.ring()
+		}
+		if t.tells {
+			t.s.written.ring()
+		}
 		t.s.w.committed(t)
 	}
 }

@@ -321,7 +321,7 @@ func (p *proc) awaitOutbox() (waited bool) {
 		}
 		waited = true
 		select {
-		case <-s.changed.ch:
+		case <-s.written.ch:
 		case <-p.ctx.Done():
 		case <-p.killed:
 		}
@@ -382,6 +382,7 @@ func (w *world) stop() {
 		d.close()
 	}
 	w.store.changed.ring()
+	w.store.written.ring()
 	w.broker.changed.ring()
 }
 
