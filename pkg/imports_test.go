@@ -81,6 +81,9 @@ var may = map[string][]string{
 	"queue/queuetest":                    {"queue"},
 	"chaostest":                          {"app", "failpoint", "gatewaysim", "localpg", "postgres", "process", "queue", "sweep", "truth"},
 	"chaostest/chaos":                    {"chaostest", "daemon"},
+	"powercut":                           nil,
+	"powercut/campaign":                  {"gatewaysim", "localpg", "postgres", "powercut", "process", "sweep", "truth"},
+	"powercut/powercuts":                 {"powercut/campaign"},
 }
 
 // onlyUser names the rooms that may import a library which is to stay
@@ -98,6 +101,7 @@ var onlyUser = map[string]string{
 	"github.com/google/go-cmp":           "", // tests only
 	"pgregory.net/rapid":                 "", // tests only
 	"go.uber.org/goleak":                 "", // tests only
+	"github.com/hanwen/go-fuse/":         "", // tests only
 }
 
 type pkg struct {
@@ -149,7 +153,7 @@ func room(importPath string) string {
 // isTestRoom says whether a package is there for tests only.
 func isTestRoom(importPath string) bool {
 	for part := range strings.SplitSeq(room(importPath), "/") {
-		if strings.HasSuffix(part, "test") {
+		if strings.HasSuffix(part, "test") || part == "powercut" {
 			return true
 		}
 	}
@@ -241,7 +245,7 @@ func TestBinariesLinkNothingThatIsForTests(t *testing.T) {
 		}
 		binaries++
 		for _, d := range p.Deps {
-			if isTestRoom(d) || d == "testing" || d == "net/http/httptest" {
+			if isTestRoom(d) || d == "testing" || d == "net/http/httptest" || strings.HasPrefix(d, "github.com/hanwen/go-fuse/") {
 				t.Errorf("%s links %s", room(p.ImportPath), d)
 			}
 		}
