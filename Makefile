@@ -35,6 +35,9 @@ test: ensure-go ensure-postgres ensure-pgbouncer lint ## every test, on real Pos
 test-short: ensure-go ensure-postgres ensure-pgbouncer ## the quick tests, without the race detector
 	$(WITH_PG) $(GO) test -short -timeout 5m ./...
 
+powercut: ensure-go ensure-postgres ensure-fuse ## take the power from PostgreSQL and from the broker under load; POWERCUTS=n cuts of each (200), POWERCUT_SEED=n
+	$(GO) run ./pkg/powercut/powercuts
+
 fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
 	scripts/fuzz.sh
 
@@ -66,3 +69,6 @@ ensure-postgres:
 
 ensure-pgbouncer:
 	@scripts/ensure-pgbouncer.sh
+
+ensure-fuse:
+	@scripts/ensure-fuse.sh
