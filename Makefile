@@ -44,6 +44,8 @@ mutants: ensure-go ensure-postgres ## break umavez on purpose, many times, and d
 	$(WITH_PG) $(GO) run ./pkg/mutants/kill -go '$(GO)' -mutant '$(MUTANT)' -shard '$(SHARD)'
 schedules: ensure-go ## 100,000 schedules in virtual time; SCHEDULES=n and SEED=n choose others
 	SCHEDULES=$(or $(SCHEDULES),100000) SCHEDULE_SEED=$(or $(SEED),1) GOGC=400 $(GO) test ./pkg/virtual -run '^TestSchedules$$' -count 1 -timeout 60m -v
+powercut: ensure-go ensure-postgres ensure-fuse ## take the power from PostgreSQL and from the broker under load; POWERCUTS=n cuts of each (200), POWERCUT_SEED=n
+	$(GO) run ./pkg/powercut/powercuts
 
 fuzz: ensure-go ## every fuzz target; FUZZ_SECONDS=n for each
 	scripts/fuzz.sh
@@ -82,3 +84,6 @@ ensure-postgres:
 
 ensure-pgbouncer:
 	@scripts/ensure-pgbouncer.sh
+
+ensure-fuse:
+	@scripts/ensure-fuse.sh

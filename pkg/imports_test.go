@@ -83,6 +83,9 @@ var may = map[string][]string{
 	"chaostest/chaos":                    {"chaostest", "daemon"},
 	"mutants":                            nil,
 	"mutants/kill":                       {"mutants"},
+	"powercut":                           nil,
+	"powercut/campaign":                  {"gatewaysim", "localpg", "postgres", "powercut", "process", "sweep", "truth"},
+	"powercut/powercuts":                 {"powercut/campaign"},
 }
 
 // onlyUser names the rooms that may import a library which is to stay
@@ -100,6 +103,7 @@ var onlyUser = map[string]string{
 	"github.com/google/go-cmp":           "", // tests only
 	"pgregory.net/rapid":                 "", // tests only
 	"go.uber.org/goleak":                 "", // tests only
+	"github.com/hanwen/go-fuse/":         "", // tests only
 }
 
 type pkg struct {
@@ -152,6 +156,7 @@ func room(importPath string) string {
 func isTestRoom(importPath string) bool {
 	for part := range strings.SplitSeq(room(importPath), "/") {
 		if strings.HasSuffix(part, "test") || part == "mutants" {
+		if strings.HasSuffix(part, "test") || part == "powercut" {
 			return true
 		}
 	}
@@ -243,7 +248,7 @@ func TestBinariesLinkNothingThatIsForTests(t *testing.T) {
 		}
 		binaries++
 		for _, d := range p.Deps {
-			if isTestRoom(d) || d == "testing" || d == "net/http/httptest" {
+			if isTestRoom(d) || d == "testing" || d == "net/http/httptest" || strings.HasPrefix(d, "github.com/hanwen/go-fuse/") {
 				t.Errorf("%s links %s", room(p.ImportPath), d)
 			}
 		}

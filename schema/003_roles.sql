@@ -35,6 +35,9 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON event_work TO umavez_processor;
     GRANT SELECT, INSERT ON event_results, payment_transitions, ledger_accounts, ledger_entries TO umavez_processor;
     GRANT SELECT, INSERT, UPDATE ON payments, ledger_balances, outbox TO umavez_processor;
+    IF to_regclass('brokers_met') IS NOT NULL THEN  -- made by a later migration, which grants it too
+      GRANT SELECT, INSERT, DELETE ON brokers_met TO umavez_processor;
+    END IF;
   END IF;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_sweeper') THEN
     EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA %I TO umavez_sweeper', current_schema());

@@ -1,7 +1,7 @@
 // Command umavez is the operator's and developer's tool: everything in one
 // process (dev), a storm with a checked report (demo), the schema (migrate),
 // the invariants of a live database (verify), one webhook taken apart (explain),
-// and stored events run again (replay).
+// stored events run again (replay), and domain events told again (relay).
 package main
 
 import (
@@ -28,7 +28,7 @@ and sometimes forged, and applies the effect of each payment fact exactly once.
 Exit codes: 0 all is well, 1 something is not, 2 settings or arguments.`,
 			Version: version,
 		}
-		root.AddCommand(devCommand(), demoCommand(os.Stdout), migrateCommand(os.Stdout), verifyCommand(os.Stdout), explainCommand(os.Stdin, os.Stdout), replayCommand(os.Stdout), roleCommand(), brokerCommand())
+		root.AddCommand(devCommand(), demoCommand(os.Stdout), migrateCommand(os.Stdout), verifyCommand(os.Stdout), explainCommand(os.Stdin, os.Stdout), replayCommand(os.Stdout), relayCommand(os.Stdout), roleCommand(), brokerCommand())
 		return daemon.Execute(ctx, root)
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +33,7 @@ func roleCommand() *cobra.Command {
 
 // brokerCommand runs the embedded broker as a process of its own.
 func brokerCommand() *cobra.Command {
-	var dir string
+	var dir, sync string
 	var port int
 	cmd := &cobra.Command{
 		Use:    "broker",
@@ -46,7 +47,13 @@ func brokerCommand() *cobra.Command {
 			if port < 0 || port > 65535 {
 				return &daemon.ConfigError{Err: fmt.Errorf("--port is %d; it must be from 0 to 65535", port)}
 			}
-			n, err := queue.StartEmbedded(dir, port)
+			every, err := time.ParseDuration(sync)
+			if sync == "always" {
+				every, err = 0, nil
+			} else if err != nil || every <= 0 {
+				return &daemon.ConfigError{Err: fmt.Errorf("--sync is %q; it must be \"always\" or a time such as 10s", sync)}
+			}
+			n, err := queue.StartEmbeddedSyncing(dir, port, every)
 			if err != nil {
 				return &daemon.ConfigError{Err: err}
 			}
@@ -57,6 +64,7 @@ func brokerCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "directory of the streams")
+	cmd.Flags().StringVar(&sync, "sync", queue.DefaultSync.String(), "how often messages are flushed to disk, or \"always\": before each acknowledgement")
 	cmd.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0 takes a free one")
 	return cmd
 }

@@ -65,7 +65,11 @@ func (p *Processor) Close() {
 // Parts are the workers and the relay.
 func (p *Processor) Parts() []Part {
 	worker := processor.New(p.cfg, p.DB, p.sources, p.asker, processor.NewMetrics(p.Metrics), p.Log.Named("processor"))
+	met := "" // the relay is one goroutine
 	relay := processor.NewRelay(func(ctx context.Context, limit int) (int, bool, error) {
+		if err := p.meetBroker(ctx, &met); err != nil {
+			return 0, false, err
+		}
 		return p.DB.RelayOutbox(ctx, limit, p.send)
 	}, p.cfg.RelayEvery, p.Log.Named("relay"))
 	worker.Moved = relay.Wake
@@ -144,6 +148,24 @@ func (p *Processor) created(ctx context.Context, names []string) {
 	}
 	n, err := p.DB.RingForAll(context.WithoutCancel(ctx))
 	p.Log.Error("queue.stream_vanished", zap.Int("events_due", n), zap.Error(err))
+}
+
+// meetBroker relays again what a broker may have lost by the start of which we
+// are the first to know.
+func (p *Processor) meetBroker(ctx context.Context, met *string) error {
+	id := p.Queue.Broker()
+	if id == "" || id == *met || p.cfg.RelayAgain == 0 {
+		return nil
+	}
+	again, isNew, err := p.DB.MeetBroker(ctx, id, p.cfg.RelayAgain)
+	if err != nil {
+		return err
+	}
+	*met = id
+	if isNew {
+		p.Log.Info("outbox.broker_met", zap.String("broker", id), zap.Int("relayed_again", again), zap.Duration("of_the_last", p.cfg.RelayAgain))
+	}
+	return nil
 }
 
 func (p *Processor) send(ctx context.Context, rows []postgres.Outgoing) (int, error) {

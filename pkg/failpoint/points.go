@@ -130,6 +130,12 @@ var points = []Point{
 		"the sent rows are marked", "the commit is sent"},
 	{"postgres.outbox_committed", "postgres/outbox.go RelayOutbox",
 		"the commit was answered", "the next rows are relayed"},
+	{"postgres.relay_again_begun", "postgres/outbox.go unsend",
+		"the transaction is open", "the relay's lock is waited for"},
+	{"postgres.relay_again_committing", "postgres/outbox.go unsend",
+		"the broker is met, and what it may have lost is unsent", "the commit is sent"},
+	{"postgres.relay_again_committed", "postgres/outbox.go unsend",
+		"the commit was answered", "unsent rows are relayed"},
 
 	// postgres: sweeps
 	{"postgres.due_page_asked", "postgres/sweep.go DuePage",

@@ -37,7 +37,10 @@ type RunConfig struct {
 	ResumeAfter time.Duration
 	// Progress, when not nil, is called as deliveries end.
 	Progress func(done, total int)
-	// OnAnswer, when not nil, is called for every attempt, by many goroutines.
+	// OnSend, when not nil, is called before every attempt with the SHA-256, in
+	// hex, of what a receiver keeps of it, and OnAnswer after it; both by many
+	// goroutines.
+	OnSend   func(d *Delivery, bodySHA256 string)
 	OnAnswer func(Answer)
 }
 
@@ -286,6 +289,9 @@ func (r *run) attempt(ctx context.Context, d *Delivery, try int) (Answer, []byte
 	begin := time.Now()
 	sent := d.Request(begin, try)
 	a := Answer{Delivery: d, Try: try}
+	if r.cfg.OnSend != nil {
+		r.cfg.OnSend(d, hashOf(sent.kept()))
+	}
 	a.Status, a.Err = r.post(limited, strings.TrimRight(r.cfg.BaseURL(d.Gateway, d.Account), "/")+sent.Target(d.Path), sent)
 	a.Latency = time.Since(begin)
 	if ctx.Err() == nil {

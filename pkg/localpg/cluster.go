@@ -78,7 +78,7 @@ func (c *Cluster) initialize(ctx context.Context) error {
 		c.password = strings.TrimSpace(string(text))
 		return nil
 	}
-	fresh := filepath.Join(c.dir, "data.new")
+	fresh := c.dataDir() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("local PostgreSQL: %w", err)
 	}
@@ -94,6 +94,7 @@ func (c *Cluster) initialize(ctx context.Context) error {
 	if c.cfg.Throwaway {
 		args = append(args, "--no-sync")
 	}
+	args = append(args, c.cfg.InitArgs...)
 	initdb := c.command(ctx, "initdb", args...)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb in %s: %w: %s", c.dir, err, lastLines(string(out)))

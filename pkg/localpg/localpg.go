@@ -34,12 +34,20 @@ type Config struct {
 	// Database is created with the cluster; default "umavez".
 	Database string
 	// Params are server settings (max_connections, ...) that win over ours,
-	// except for the address and the port.
+	// except for the address and the port. One with the value "" is left to
+	// the server's own files.
 	Params map[string]string
 	// Throwaway creates the cluster without flushing it to disk, which is
 	// quicker: a power cut in its first minutes may break it. Commits are
 	// durable all the same. For tests that kill processes, not machines.
 	Throwaway bool
+	// DataDir holds the data alone, when they are to lie on another disk than
+	// Dir. It and its neighbour DataDir+".new" must belong to the user that
+	// PostgreSQL runs as, or to nobody yet in a directory where that user may
+	// make them. Default "data" in Dir.
+	DataDir string
+	// InitArgs are further arguments of initdb, such as "--wal-segsize=1".
+	InitArgs []string
 	// StartTimeout bounds recovery and start; default 60 s.
 	StartTimeout time.Duration
 }
@@ -169,8 +177,22 @@ func (c *Cluster) Stop() error {
 // next start recovers from the log. The directory stays ours for Restart.
 func (c *Cluster) Kill() error { return c.end(immediateStop) }
 
-// Restart starts the server again on the same port, after Kill or after
-// stopping the one that runs.
+// PowerOff ends every process of the server at once, so that none of them gets
+// to write or say another word, and returns when all are gone. Restart starts
+// the server again. Only Linux tells which processes there are.
+func (c *Cluster) PowerOff() error {
+	c.mu.Lock()
+	p := c.proc
+	c.proc = nil
+	c.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return p.powerOff()
+}
+
+// Restart starts the server again on the same port, after Kill or PowerOff, or
+// after stopping the one that runs.
 func (c *Cluster) Restart(ctx context.Context) error {
 	if c.lock == nil {
 		return errors.New("local PostgreSQL: Restart after Stop; use Start")
@@ -201,7 +223,12 @@ func (c *Cluster) end(how stopMode) error {
 	return p.stop(how)
 }
 
-func (c *Cluster) dataDir() string { return filepath.Join(c.dir, "data") }
+func (c *Cluster) dataDir() string {
+	if c.cfg.DataDir != "" {
+		return c.cfg.DataDir
+	}
+	return filepath.Join(c.dir, "data")
+}
 
 func (c *Cluster) logFile() string {
 	if c.cfg.LogFile != "" {
@@ -228,7 +255,9 @@ func (c *Cluster) params() []string {
 		"dynamic_shared_memory_type": "posix",
 	}
 	for name, value := range c.cfg.Params {
-		set[name] = value
+		if set[name] = value; value == "" {
+			delete(set, name)
+		}
 	}
 	set["listen_addresses"] = "127.0.0.1"
 	set["port"] = strconv.Itoa(c.port)

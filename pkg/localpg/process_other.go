@@ -37,3 +37,4 @@ type process struct {
 
 func startProcess(*exec.Cmd) (*process, error) { return nil, errUnsupported }
 func (p *process) stop(stopMode) error         { return errUnsupported }
+func (p *process) powerOff() error             { return errUnsupported }

@@ -10,6 +10,7 @@ import (
 	osuser "os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -159,6 +160,65 @@ func (p *process) stop(how stopMode) error {
 	return fmt.Errorf("stop PostgreSQL: process %d does not end", p.pid)
 }
 
+// powerOff kills the postmaster and its children. Each child is a session of its
+// own, so the group does not reach them; the postmaster is halted first, so that
+// it has no more of them.
+func (p *process) powerOff() error {
+	select {
+	case <-p.done:
+	default:
+		if err := signal(p.pid, syscall.SIGSTOP); err != nil {
+			return fmt.Errorf("halt PostgreSQL: %w", err)
+		}
+	}
+	all := append(childrenOf(p.pid), p.pid)
+	for _, pid := range all {
+		if err := signal(pid, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("kill PostgreSQL: %w", err)
+		}
+	}
+	<-p.done
+	for range 1500 {
+		if !slices.ContainsFunc(all[:len(all)-1], alive) {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("kill PostgreSQL: some of the processes %v do not end", all)
+}
+
+// childrenOf lists the processes whose parent is pid.
+func childrenOf(pid int) (children []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range all {
+		if _, fields, ok := statOf(path); ok && len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			children = append(children, child)
+		}
+	}
+	return children
+}
+
+// statOf reads a process's name, and its fields from the state on.
+func statOf(path string) (name string, fields []string, ok bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", nil, false
+	}
+	end := strings.LastIndex(string(text), ") ")
+	if end < 0 {
+		return "", nil, false
+	}
+	_, name, _ = strings.Cut(string(text[:end]), "(")
+	return name, strings.Fields(string(text[end+2:])), true
+}
+
+// alive says whether a process is there and not a corpse.
+func alive(pid int) bool {
+	name, fields, ok := statOf(fmt.Sprintf("/proc/%d/stat", pid))
+	return ok && strings.HasPrefix(name, "postgres") && fields[0] != "Z"
+}
+
 // isPostmaster says whether a live process is the server of a data directory.
 // Where /proc does not tell, a live process is believed to be it.
 func isPostmaster(pid int, dataDir string) bool {
@@ -168,12 +228,8 @@ func isPostmaster(pid int, dataDir string) bool {
 	if runtime.GOOS != "linux" {
 		return true
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	if _, after, ok := strings.Cut(string(stat), ") "); ok && strings.HasPrefix(after, "Z") {
-		return false // dead, not yet awaited by its parent
+	if _, fields, ok := statOf(fmt.Sprintf("/proc/%d/stat", pid)); !ok || fields[0] == "Z" {
+		return false // gone, or dead and not yet awaited by its parent
 	}
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {

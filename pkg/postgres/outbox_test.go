@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/umavez/umavez/pkg/postgres"
 	"github.com/umavez/umavez/pkg/postgres/postgrestest"
@@ -128,5 +129,78 @@ func TestOnlyOneRelayWorksAtATime(t *testing.T) {
 	}
 	if unsent(t, db) != 0 {
 		t.Error("not everything was relayed")
+	}
+}
+
+// meet is a relay's meeting with the process of a broker.
+func meet(t *testing.T, db *postgres.DB, id string, within time.Duration) (int, bool) {
+	t.Helper()
+	n, met, err := db.MeetBroker(t.Context(), id, within)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, met
+}
+
+func TestWhatABrokerMayHaveLostIsUnsentOnceForEachOfItsStarts(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	outbox(t, db, 10)
+	b := &broker{most: -1}
+	if _, met := meet(t, db, "first start", 5*time.Minute); !met {
+		t.Error("a broker that nobody has met is known")
+	}
+	if _, _, err := db.RelayOutbox(t.Context(), 100, b.send); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Pool.Exec(t.Context(), `UPDATE outbox SET relayed_at = now() - interval '1 hour' WHERE id <= 4`); err != nil {
+		t.Fatal(err)
+	}
+	if n, met := meet(t, db, "first start", 5*time.Minute); n != 0 || met || unsent(t, db) != 0 {
+		t.Errorf("the same process: %d unsent, met %t", n, met)
+	}
+	if n, met := meet(t, db, "second start", 5*time.Minute); n != 6 || !met || unsent(t, db) != 6 {
+		t.Errorf("a new process: %d unsent, met %t; want the newest 6", n, met)
+	}
+	if n, met := meet(t, db, "second start", 5*time.Minute); n != 0 || met {
+		t.Errorf("another relay that meets it too: %d unsent, met %t", n, met)
+	}
+	b.took = nil
+	if _, _, err := db.RelayOutbox(t.Context(), 100, b.send); err != nil || !slices.IsSorted(b.took) || len(b.took) != 6 {
+		t.Errorf("relayed again: %v, %v", b.took, err)
+	}
+	n, err := db.RelayAgain(t.Context(), 2*time.Hour)
+	if err != nil || n != 10 || unsent(t, db) != 10 {
+		t.Errorf("relayed again by hand: %d, %v", n, err)
+	}
+}
+
+// A relay in the midst of a batch marks it in the end: whoever meets the new
+// broker meanwhile waits for that, or the batch would stay marked and lost.
+func TestMeetingABrokerWaitsForTheBatchThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	outbox(t, db, 3)
+	met := make(chan int, 1)
+	n, _, err := db.RelayOutbox(t.Context(), 100, func(ctx context.Context, out []postgres.Outgoing) (int, error) {
+		go func() {
+			n, _, err := db.MeetBroker(ctx, "started meanwhile", time.Hour)
+			if err != nil {
+				t.Error(err)
+			}
+			met <- n
+		}()
+		select {
+		case n := <-met:
+			t.Errorf("it did not wait, and unsent %d", n)
+		case <-time.After(300 * time.Millisecond):
+		}
+		return len(out), nil
+	})
+	if n != 3 || err != nil {
+		t.Fatalf("relayed %d, %v", n, err)
+	}
+	if n := <-met; n != 3 || unsent(t, db) != 3 {
+		t.Errorf("%d unsent, want the batch that the old broker took", n)
 	}
 }

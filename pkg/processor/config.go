@@ -31,6 +31,11 @@ type Config struct {
 	AckWait    time.Duration `envconfig:"NATS_ACK_WAIT" default:"30s"`       // the queue's; checked, not set here
 	DueEvery   time.Duration `envconfig:"PROCESSOR_DUE_EVERY" default:"1s"`  // looking for parked events that are due
 	RelayEvery time.Duration `envconfig:"PROCESSOR_RELAY_EVERY" default:"1s"`
+	// RelayAgain is how far back domain events are relayed again when a broker
+	// was started: longer than its sync_interval (2 minutes unless it is set),
+	// since what it acknowledged and had not flushed is lost by a power cut.
+	// Applications see some twice. 0 never does.
+	RelayAgain time.Duration `envconfig:"PROCESSOR_RELAY_AGAIN" default:"5m"`
 }
 
 // Validate reports all faults at once.
@@ -46,6 +51,9 @@ func (c Config) Validate() error {
 		if d <= 0 {
 			faults = append(faults, fmt.Errorf("%s must be above zero", name))
 		}
+	}
+	if c.RelayAgain < 0 {
+		faults = append(faults, errors.New("PROCESSOR_RELAY_AGAIN must not be negative; 0 turns it off"))
 	}
 	if c.UnknownPayment != "create" && c.UnknownPayment != "park" {
 		faults = append(faults, errors.New("UNKNOWN_PAYMENT must be create or park"))

@@ -112,6 +112,15 @@ func (c *Conn) nextConnect() <-chan struct{} {
 // Connected says whether the broker is reachable now, for /readyz.
 func (c *Conn) Connected() bool { return c.nc.IsConnected() }
 
+// Broker names the process of the server that this client is connected to: each
+// start of a server has a name of its own. It is "" while there is none.
+func (c *Conn) Broker() string {
+	if !c.nc.IsConnected() {
+		return ""
+	}
+	return c.nc.ConnectedServerId()
+}
+
 // WaitConnected waits for the broker; for commands that cannot work without.
 func (c *Conn) WaitConnected(ctx context.Context) error {
 	for {

@@ -16,6 +16,18 @@ type Embedded struct{ server *server.Server }
 // this machine only. Port 0 takes a free one. It has no authentication: every
 // user of this machine may connect.
 func StartEmbedded(dir string, port int) (*Embedded, error) {
+	return StartEmbeddedSyncing(dir, port, DefaultSync)
+}
+
+// DefaultSync is how often StartEmbedded flushes. The server's own default is
+// every two minutes. PostgreSQL is the truth, so a loss costs a sweep, not
+// money; ten seconds cost nothing.
+const DefaultSync = 10 * time.Second
+
+// StartEmbeddedSyncing is StartEmbedded with a flush to disk every so often, or
+// with 0 before each acknowledgement: then a power cut takes nothing that was
+// acknowledged, and a publish takes as long as the disk does.
+func StartEmbeddedSyncing(dir string, port int, every time.Duration) (*Embedded, error) {
 	if dir == "" {
 		return nil, errors.New("embedded NATS: the directory is empty")
 	}
@@ -30,12 +42,11 @@ func StartEmbedded(dir string, port int) (*Embedded, error) {
 		StoreDir:   dir,
 		// The disk decides; the streams' own limits are configured.
 		JetStreamMaxStore: 1 << 40,
-		// The default flushes every two minutes. PostgreSQL is the truth, so
-		// a loss costs a sweep, not money; ten seconds cost nothing.
-		SyncInterval: 10 * time.Second,
-		NoSigs:       true, // signals belong to the process around it
-		NoLog:        true,
-		MaxPayload:   1 << 20,
+		SyncInterval:      every,
+		SyncAlways:        every == 0,
+		NoSigs:            true, // signals belong to the process around it
+		NoLog:             true,
+		MaxPayload:        1 << 20,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("embedded NATS: %w", err)

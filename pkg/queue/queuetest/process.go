@@ -152,3 +152,13 @@ func (p *Process) Stop() {
 	_ = p.cmd.Wait()
 	p.cmd = nil
 }
+
+// Forget kills the server and deletes all its data: the worst that a power cut
+// does.
+func (p *Process) Forget() {
+	p.t.Helper()
+	p.Kill()
+	if err := os.RemoveAll(p.plan.Dir); err != nil {
+		p.t.Fatal(err)
+	}
+}
