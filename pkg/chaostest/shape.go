@@ -15,6 +15,7 @@ type shape struct {
 	lookupTimeout       time.Duration     // as set
 	beyond              time.Duration     // longer than every time-out that is set
 	sim                 gatewaysim.Config // without its seed
+	direct              bool              // no proxies: they would take their part of the machine
 }
 
 // campaignShape is that of a campaign: short timers, and gateways on a bad day.

@@ -223,7 +223,7 @@ func (w *world) addRole(role string, i int, api string) error {
 	env = append(env, "ADMIN_ADDR="+admin)
 	if role == "ingest" {
 		env = append(env, "INGEST_ADDR="+listen)
-		gate, err := w.links.add(n.name+"/gateways", listen)
+		gate, err := w.way(n.name+"/gateways", listen)
 		if err != nil {
 			return err
 		}
@@ -240,17 +240,17 @@ func (w *world) environment(name, api string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	pg, err := w.links.add(name+"/postgres", direct)
+	pg, err := w.way(name+"/postgres", direct)
 	if err != nil {
 		return nil, err
 	}
-	apiAddr, err := w.links.add(name+"/api", api)
+	apiAddr, err := w.way(name+"/api", api)
 	if err != nil {
 		return nil, err
 	}
 	var brokers []string
 	for i, url := range strings.Split(os.Getenv("NATS_URL"), ",") {
-		way, err := w.links.add(fmt.Sprintf("%s/broker-%d", name, i+1), strings.TrimPrefix(url, "nats://"))
+		way, err := w.way(fmt.Sprintf("%s/broker-%d", name, i+1), strings.TrimPrefix(url, "nats://"))
 		if err != nil {
 			return nil, err
 		}
@@ -266,6 +266,14 @@ func (w *world) environment(name, api string) ([]string, error) {
 		env = append(env, name+"="+value)
 	}
 	return env, nil
+}
+
+// way is the address by which one finds another.
+func (w *world) way(name, to string) (addr string, err error) {
+	if w.as.direct {
+		return to, nil
+	}
+	return w.links.add(name, to)
 }
 
 // gate is the address of an ingest, any of them: what a load balancer does.
