@@ -40,10 +40,13 @@ failpoints: ensure-go ensure-postgres ## every fault at every point, on real pro
 
 failpoint-pairs: ensure-go ensure-postgres ## nightly: a crash at one point and another while that is repaired; SHARD=i/n, BOUND=1h
 	CAMPAIGN=pairs $(WITH_PG) scripts/failpoints.sh
+
 mutants: ensure-go ensure-postgres ## break umavez on purpose, many times, and demand that a test notices; MUTANT=name or SHARD=1/4 narrow it
 	$(WITH_PG) $(GO) run ./pkg/mutants/kill -go '$(GO)' -mutant '$(MUTANT)' -shard '$(SHARD)'
+
 schedules: ensure-go ## 100,000 schedules in virtual time; SCHEDULES=n and SEED=n choose others
 	SCHEDULES=$(or $(SCHEDULES),100000) SCHEDULE_SEED=$(or $(SEED),1) GOGC=400 $(GO) test ./pkg/virtual -run '^TestSchedules$$' -count 1 -timeout 60m -v
+
 powercut: ensure-go ensure-postgres ensure-fuse ## take the power from PostgreSQL and from the broker under load; POWERCUTS=n cuts of each (200), POWERCUT_SEED=n
 	$(GO) run ./pkg/powercut/powercuts
 

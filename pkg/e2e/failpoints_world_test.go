@@ -48,7 +48,7 @@ type faultWorld struct {
 	quiet   map[program]int // goroutines of ours in a process that has nothing to do
 	died    map[program]int // in this story
 	console strings.Builder // what the sweepers wrote
-	domain  *domainEvents
+	domain  *heardEvents
 }
 
 // lent gives a world to one subtest after the other.

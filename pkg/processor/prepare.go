@@ -275,7 +275,7 @@ func (it *item) received() time.Time {
 }
 
 func (p *Processor) lookup(ctx context.Context, src provider.Source, prov provider.Provider, ref settlement.Ref, now time.Time) (a answer) {
-	p.at("asking about " + ref.GatewayID)
+	p.asking(ref.GatewayID)
 	started := time.Now()
 	defer func() {
 		if r := recover(); r != nil {

@@ -82,10 +82,11 @@ type Processor struct {
 	Jitter func(d time.Duration) time.Duration
 }
 
-// at tells a test that a question to a gateway is next.
-func (p *Processor) at(step string) {
+// asking tells a test whose question to a gateway is next: questions are asked
+// at once, and a run that is to be repeated has to know one from the other.
+func (p *Processor) asking(about string) {
 	if p.Hook != nil {
-		_ = p.Hook(step) //nolint:errcheck // nothing to give up here
+		_ = p.Hook("asking about " + about) //nolint:errcheck // nothing to give up here
 	}
 }
 

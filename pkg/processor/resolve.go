@@ -42,7 +42,7 @@ func (p *Processor) resolveOne(ctx context.Context, it *item) {
 			it.park("lookup_unreadable: reading the answer panicked", 0)
 		}
 	}()
-	p.at("asking about event " + strconv.FormatInt(e.ID, 10))
+	p.asking("event " + strconv.FormatInt(e.ID, 10))
 	prov, src, ok := p.sources.Lookup(e.Provider, e.Account)
 	if !ok {
 		it.park("source_not_configured: add it to SOURCES", 0)
