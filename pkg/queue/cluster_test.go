@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/umavez/umavez/pkg/event"
@@ -134,6 +135,40 @@ func TestCase_E2_NoPublicationCanBeTakenForADuplicate(t *testing.T) {
 		}
 		if id := m.Header.Get(jetstream.MsgIDHeader); id != "" {
 			t.Errorf("message %d has the id %q", seq, id)
+		}
+	}
+}
+
+// A header whose name only ends like that of the id is no id, neither on a
+// domain event nor on what a person publishes again by hand.
+func TestCase_E3_AHeaderThatOnlyResemblesTheIDIsNone(t *testing.T) {
+	t.Parallel()
+	_, conn, js := world(t, queue.Config{})
+	for _, name := range []string{"Orig-Nats-Msg-Id", "X-Nats-Msg-Id", "nats-msg-id-old"} {
+		if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "payments.paid.asaas.p1", Header: nats.Header{name: {"41"}}, Data: []byte(`{"id":0}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := []queue.Outgoing{{ID: 41, Subject: "payments.paid.asaas.p1", Payload: []byte(`{"id":41}`)}}
+	for range 2 { // the second is our own duplicate
+		if n, err := conn.Relay(t.Context(), rows); err != nil || n != 1 {
+			t.Fatalf("%d relayed, %v", n, err)
+		}
+	}
+	stream, err := js.Stream(t.Context(), queue.StreamPayments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stream.CachedInfo().State.Msgs; n != 4 {
+		t.Errorf("%d messages, want the three of a stranger and one of ours", n)
+	}
+	// On the stream of events an event's own subject is what tells it apart.
+	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: queue.Subject(notice(1)), Header: nats.Header{"Orig-Nats-Msg-Id": {"2"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range conn.Publish(t.Context(), notices(1, 2)) {
+		if want := map[int64]queue.Result{1: queue.Waiting, 2: queue.Stored}[p.Notice.ID]; p.Result != want {
+			t.Errorf("event %d: %s, want %s", p.Notice.ID, p.Result, want)
 		}
 	}
 }
