@@ -15,13 +15,13 @@ import (
 	"github.com/umavez/umavez/pkg/queue"
 )
 
-// heardEvents reads what the application would get.
-type heardEvents struct {
+// sentEvents reads what the application would get.
+type sentEvents struct {
 	js    jetstream.JetStream
 	begin uint64 // the last message of the stories before
 }
 
-func newDomainEvents(t testing.TB, url string) *heardEvents {
+func newSentEvents(t testing.TB, url string) *sentEvents {
 	t.Helper()
 	nc, err := nats.Connect(url, nats.MaxReconnects(-1))
 	if err != nil {
@@ -32,11 +32,11 @@ func newDomainEvents(t testing.TB, url string) *heardEvents {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &heardEvents{js: js}
+	return &sentEvents{js: js}
 }
 
 // last is the number of the newest message, 0 without a stream.
-func (d *heardEvents) last(t testing.TB) uint64 {
+func (d *sentEvents) last(t testing.TB) uint64 {
 	t.Helper()
 	stream, err := d.js.Stream(t.Context(), queue.StreamPayments)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -49,11 +49,11 @@ func (d *heardEvents) last(t testing.TB) uint64 {
 }
 
 // mark begins a story.
-func (d *heardEvents) mark(t testing.TB) { t.Helper(); d.begin = d.last(t) }
+func (d *sentEvents) mark(t testing.TB) { t.Helper(); d.begin = d.last(t) }
 
-// compareDomainEvents checks that every row of the outbox was sent at least
+// compareSentEvents checks that every row of the outbox was sent at least
 // once, as it is, and those of one payment in their order, repeats left out.
-func (w *faultWorld) compareDomainEvents(t *testing.T) {
+func (w *faultWorld) compareSentEvents(t *testing.T) {
 	t.Helper()
 	type row struct {
 		ID, Payment, Seq int64
@@ -96,7 +96,7 @@ func (w *faultWorld) compareDomainEvents(t *testing.T) {
 }
 
 // streams says what the broker has, for a story that does not end.
-func (d *heardEvents) streams(t testing.TB) string {
+func (d *sentEvents) streams(t testing.TB) string {
 	var all []string
 	for _, name := range []string{queue.StreamWebhooks, queue.StreamPayments} {
 		stream, err := d.js.Stream(t.Context(), name)

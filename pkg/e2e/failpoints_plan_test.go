@@ -41,6 +41,8 @@ type plan struct {
 	revived bool
 	// vanished: the streams are deleted when the fault is armed.
 	vanished bool
+	// restarted: the processor starts with the fault armed.
+	restarted bool
 	// aged: at the end everything is older than it is kept, and swept away
 	// with the fault armed.
 	aged bool
@@ -86,6 +88,8 @@ func planOf(point string) plan {
 		return plan{role: atSweeper, reconciled: true}
 	case has("partitions", "drop_bodies", "trim_bodies", "forget"):
 		return plan{role: atSweeper, aged: true}
+	case has("relay_again"):
+		return plan{role: atProcessor, restarted: true}
 	case has("ring_for_all"):
 		return plan{role: atProcessor, vanished: true}
 	case has("referenced", "held"):

@@ -112,7 +112,7 @@ func (c *campaign) addPairs() {
 	var points []string
 	for _, p := range failpoint.Points() {
 		plan := planOf(p.Name)
-		if plan.helper == "" && !plan.revived && !plan.vanished && !plan.aged && !plan.reconciled {
+		if plan.helper == "" && !plan.revived && !plan.vanished && !plan.aged && !plan.reconciled && !plan.restarted {
 			points = append(points, p.Name)
 		}
 	}

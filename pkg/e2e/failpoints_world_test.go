@@ -48,7 +48,7 @@ type faultWorld struct {
 	quiet   map[program]int // goroutines of ours in a process that has nothing to do
 	died    map[program]int // in this story
 	console strings.Builder // what the sweepers wrote
-	domain  *heardEvents
+	domain  *sentEvents
 }
 
 // lent gives a world to one subtest after the other.
@@ -88,7 +88,7 @@ func newFaultWorld(t *testing.T) (w *faultWorld, end func()) {
 	maps.Copy(w.env, shortTimes)
 	w.migrate()
 	w.up(1, 1)
-	w.domain = newDomainEvents(l, w.env["NATS_URL"])
+	w.domain = newSentEvents(l, w.env["NATS_URL"])
 	for role, p := range w.roles() {
 		w.quiet[role] = settledCount(p)
 	}

@@ -40,7 +40,7 @@ var moments = map[string]string{"asked": "_asked", "answered": "_answered"}
 // within are the functions that pass on a name which their callers gave.
 var within = []string{
 	"postgres/hook.go at", "postgres/hook.go reach", "postgres/hook.go between", "postgres/retry.go autocommitted",
-	"postgres/postgres.go inTx", "postgres/statements.go run", "postgres/statements.go add",
+	"postgres/postgres.go inTx", "postgres/postgres.go InTx", "postgres/statements.go run", "postgres/statements.go add",
 	"processor/processor.go at", "processor/processor.go reach",
 }
 
@@ -122,6 +122,9 @@ func namesOf(room string, call *ast.CallExpr) (names []string, ours bool, err er
 	first := 1 // behind the context
 	if x.Name == "s" {
 		first = 0
+	}
+	if len(call.Args) <= first {
+		return nil, true, fmt.Errorf("%s without a name", called)
 	}
 	step, ok := literal(call.Args[first])
 	if !ok {
