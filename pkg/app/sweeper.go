@@ -64,9 +64,13 @@ func NewSweeper(ctx context.Context, log *zap.Logger, reg prometheus.Registerer,
 }
 
 // streamVanished makes a stream or consumer again that was lost, and says
-// whether the messages of all pending events went with it.
+// whether the messages of all pending events went with it. Messages that are
+// there and would never be delivered are freed.
 func (s *Sweeper) streamVanished(ctx context.Context) (bool, error) {
 	created, err := s.Queue.Check(ctx)
+	if err == nil {
+		_, err = s.Queue.FreeStranded(ctx)
+	}
 	return slices.Contains(created, queue.StreamWebhooks), err
 }
 

@@ -136,8 +136,7 @@ func (c *campaign) cutBroker(ctx context.Context, p *phase, loss *SyncLoss) erro
 	if err := c.everyoneTold(ctx, p, db, app, loss); err != nil {
 		return err
 	}
-	_, err = db.Pool.Exec(ctx, "DROP SCHEMA "+p.name+" CASCADE")
-	return err
+	return c.forget(ctx, db, p)
 }
 
 func (c *campaign) oneBrokerCut(ctx context.Context, p *phase) error {

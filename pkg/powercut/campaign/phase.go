@@ -296,6 +296,15 @@ func (p *phase) settle(ctx context.Context, db *postgres.DB) error {
 	return p.c.verify(ctx, db, time.Minute, p.name+" at the end")
 }
 
+// forget drops what a load has left, unless somebody will want to look at it.
+func (c *campaign) forget(ctx context.Context, db *postgres.DB, p *phase) error {
+	if c.r.Faulty > 0 {
+		return nil
+	}
+	_, err := db.Pool.Exec(ctx, "DROP SCHEMA "+p.name+" CASCADE")
+	return err
+}
+
 // count adds what a settled database holds to the result.
 func (p *phase) count(ctx context.Context, db *postgres.DB) error {
 	var entries, transitions, dead int

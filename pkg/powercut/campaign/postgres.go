@@ -145,6 +145,5 @@ func (c *campaign) cutPostgres(ctx context.Context, pg *localpg.Cluster, p *phas
 	if err := p.settle(ctx, db); err != nil {
 		return err
 	}
-	_, err = db.Pool.Exec(ctx, "DROP SCHEMA "+p.name+" CASCADE")
-	return err
+	return c.forget(ctx, db, p)
 }

@@ -58,8 +58,9 @@ func number(name string, otherwise uint64) (uint64, error) {
 
 // play is one of the campaigns.
 type play struct {
-	name string
-	run  func(context.Context, campaign.Config) (*campaign.Result, error)
+	name     string
+	perPhase int // a broker is back sooner than a database, so a load meets more cuts
+	run      func(context.Context, campaign.Config) (*campaign.Result, error)
 }
 
 func run(ctx context.Context) error {
@@ -74,7 +75,7 @@ func run(ctx context.Context) error {
 	if cuts < 1 || cuts > 100_000 {
 		return fmt.Errorf("%w: POWERCUTS is %d; it must be from 1 to 100000", errSettings, cuts)
 	}
-	plays := []play{{"postgres", campaign.Postgres}, {"jetstream", campaign.JetStream}}
+	plays := []play{{"postgres", 20, campaign.Postgres}, {"jetstream", 40, campaign.JetStream}}
 	switch only := os.Getenv("POWERCUT_ONLY"); only {
 	case "":
 	case plays[0].name:
@@ -99,7 +100,7 @@ func run(ctx context.Context) error {
 	for _, one := range plays {
 		began := time.Now()
 		result, err := one.run(ctx, campaign.Config{
-			Dir: filepath.Join(dir, one.name), Bin: bin, Seed: seed, Cuts: int(cuts), PerPhase: 20, Payments: 700, Rate: 60, Sync: campaign.Syncs,
+			Dir: filepath.Join(dir, one.name), Bin: bin, Seed: seed, Cuts: int(cuts), PerPhase: one.perPhase, Payments: 700, Rate: 60, Sync: campaign.Syncs,
 			Say: func(format string, args ...any) {
 				fmt.Printf("%4.0f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 			},

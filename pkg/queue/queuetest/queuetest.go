@@ -47,6 +47,9 @@ func NewServer(t testing.TB) *Server {
 // URL is the server's address, for NATS_URL.
 func (s *Server) URL() string { return address(s.port) }
 
+// Dir is where the server keeps its data.
+func (s *Server) Dir() string { return s.dir }
+
 // Start starts a stopped server on its data.
 func (s *Server) Start() {
 	s.t.Helper()
