@@ -152,6 +152,9 @@ func (w *world) recoveryRound(ctx context.Context, f fault, chance *rand.Rand, n
 		k.NotInjected = err.Error()
 		return nil
 	}
+	if strings.Contains(f.kind, "at a step: delay") {
+		wait(ctx, w.as.beyond) // a process that was sent to sleep is healed when it wakes
+	}
 	if err := w.awaitRunning(ctx, 10*time.Second); err != nil {
 		return fmt.Errorf("after %q: %w", f.kind, err)
 	}
@@ -197,7 +200,7 @@ func (w *world) split() (feed, load []*gatewaysim.Delivery) {
 			if slices.Contains(backgroundGateways, d.Gateway) {
 				load = append(load, d)
 			}
-		case !seen[d.Payment] && d.Kind == gatewaysim.DeliveryFirst:
+		case !seen[d.Payment] && d.Kind == gatewaysim.DeliveryFirst && d.Events() == 1: // one that tells of others would make theirs duplicates
 			seen[d.Payment] = true
 			feed = append(feed, d)
 		}
