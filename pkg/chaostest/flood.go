@@ -131,7 +131,7 @@ func spreadOf(h *hdrhistogram.Histogram) spread {
 	return spread{ms(h.ValueAtQuantile(50)), ms(h.ValueAtQuantile(99)), ms(h.ValueAtQuantile(99.9)), ms(h.Max())}
 }
 
-func (f flow) perSecond(n int64) float64 { return float64(n) / f.Seconds }
+func (f flow) perSecond(n int64) float64 { return float64(n) / max(f.Seconds, 1) }
 
 // run sends for a while on so many connections: rate requests a second whatever
 // comes back (open loop), or with rate 0 on each connection the next when the

@@ -182,20 +182,20 @@ func (w *world) pulse(ctx context.Context, feed *[]*gatewaysim.Delivery) pulse {
 // requests of, and others to probe with.
 func (w *world) floodable() (paid, feed []*gatewaysim.Delivery) {
 	truth := w.sim.Truth()
-	owners, seen := map[string]bool{}, map[int]bool{}
+	owners, used := map[string]bool{}, map[int]bool{}
 	ds := w.sim.Deliveries()
 	for i := range ds {
 		d := &ds[i]
-		if d.Kind != gatewaysim.DeliveryFirst || seen[d.Payment] {
-			continue
-		}
-		seen[d.Payment] = true
-		if owner := truth[d.Payment].Beneficiary; !owners[owner] && (d.EventType == "PAYMENT_CONFIRMED" || d.EventType == "PAYMENT_RECEIVED") {
-			owners[owner] = true
+		if owner := truth[d.Payment].Beneficiary; d.Kind == gatewaysim.DeliveryFirst && !owners[owner] && (d.EventType == "PAYMENT_CONFIRMED" || d.EventType == "PAYMENT_RECEIVED") {
+			owners[owner], used[d.Payment] = true, true
 			paid = append(paid, d)
-			continue
 		}
-		feed = append(feed, d)
+	}
+	for i := range ds {
+		if d := &ds[i]; d.Kind == gatewaysim.DeliveryFirst && !used[d.Payment] {
+			used[d.Payment] = true
+			feed = append(feed, d)
+		}
 	}
 	return paid, feed
 }

@@ -154,9 +154,9 @@ func (w *world) look(ctx context.Context, base int64, waiting map[string]*probe)
 		sums = append(sums, []byte(sum))
 	}
 	rows, err := w.db.Pool.Query(ctx, `
-SELECT e.id, e.body_sha256, extract(epoch FROM clock_timestamp() - e.received_at)::float8, r.event_id IS NOT NULL,
+SELECT e.id, e.body_sha256, extract(epoch FROM clock_timestamp() - e.received_at)::float8, EXISTS (SELECT FROM event_results r WHERE r.event_id = e.id),
        COALESCE(w.state, ''), COALESCE(w.reason, w.last_error, '')
-FROM events e LEFT JOIN event_results r ON r.event_id = e.id AND r.turn = 1 LEFT JOIN event_work w ON w.event_id = e.id
+FROM events e LEFT JOIN event_work w ON w.event_id = e.id
 WHERE e.id > $1 AND e.body_sha256 = ANY($2)`, base, sums)
 	if err != nil {
 		return err

@@ -58,6 +58,7 @@ type committer struct {
 	metrics *metrics
 	log     *zap.Logger
 
+	pace   pace
 	queue  chan *unit
 	bytes  atomic.Int64 // waiting in the queue
 	mu     sync.RWMutex // guards closed against a send on the closed queue
@@ -81,6 +82,9 @@ func (c *committer) submit(u *unit) error {
 	defer c.mu.RUnlock()
 	if c.closed {
 		return errClosing
+	}
+	if c.late() {
+		return errFull
 	}
 	if c.bytes.Add(u.bytes) > c.config.QueueBytes {
 		c.bytes.Add(-u.bytes)
@@ -189,7 +193,8 @@ func (c *committer) commit(batch []*unit) {
 			arrivals = append(arrivals, u.arrivals...)
 		}
 	}
-	started := time.Now()
+	started := c.pace.begin()
+	defer func() { c.pace.end(started) }()
 	stored := make([]event.Stored, len(arrivals))
 	err := failpoint.At(ctx, "ingest.taken")
 	if err == nil {

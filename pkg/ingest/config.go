@@ -52,6 +52,11 @@ type Config struct {
 
 	QueueRequests int   `envconfig:"INGEST_QUEUE_REQUESTS" default:"4096"` // verified and waiting; more are answered 503
 	QueueBytes    int64 `envconfig:"INGEST_QUEUE_BYTES" default:"67108864"`
+	// QueueWait is the longest that the queue may make a request wait, as far
+	// as that can be told from the pace of the database: when there is more,
+	// requests are answered 503 at once, unread. A longer queue would store no
+	// more, and let its requests come too late.
+	QueueWait time.Duration `envconfig:"INGEST_QUEUE_WAIT" default:"1s"`
 	// LargeBytes bounds the memory of bodies beyond their first 64 KiB, so
 	// that large bodies of strangers cannot crowd out webhooks of usual size.
 	LargeBytes int64 `envconfig:"INGEST_LARGE_BYTES" default:"67108864"`
@@ -104,7 +109,7 @@ func (c Config) Validate() error {
 	}{
 		{"INGEST_HEADER_TIMEOUT", c.HeaderTimeout}, {"INGEST_BODY_TIMEOUT", c.BodyTimeout},
 		{"INGEST_IDLE_TIMEOUT", c.IdleTimeout}, {"INGEST_COMMIT_TIMEOUT", c.CommitTimeout},
-		{"INGEST_DRAIN_TIMEOUT", c.DrainTimeout},
+		{"INGEST_DRAIN_TIMEOUT", c.DrainTimeout}, {"INGEST_QUEUE_WAIT", c.QueueWait},
 	} {
 		if p.value <= 0 {
 			fault("%s is %s and must be above zero: without it one sender could hold us for ever", p.name, p.value)

@@ -37,7 +37,7 @@ func TestAllFaultsOfTheSettingsAreReportedAtOnceByName(t *testing.T) {
 		"everything is zero": {func(c *ingest.Config) { *c = ingest.Config{} }, []string{
 			"INGEST_ADDR", "INGEST_BODY_LIMIT", "INGEST_HEADER_LIMIT", "INGEST_HEADER_TIMEOUT", "INGEST_BODY_TIMEOUT",
 			"INGEST_WRITE_TIMEOUT", "INGEST_IDLE_TIMEOUT", "INGEST_REQUEST_DEADLINE", "INGEST_COMMIT_TIMEOUT", "INGEST_RETRY_AFTER",
-			"INGEST_DRAIN_TIMEOUT", "INGEST_BATCH_ROWS", "INGEST_BATCH_BYTES", "INGEST_FLUSHERS", "INGEST_QUEUE_REQUESTS",
+			"INGEST_DRAIN_TIMEOUT", "INGEST_BATCH_ROWS", "INGEST_BATCH_BYTES", "INGEST_FLUSHERS", "INGEST_QUEUE_REQUESTS", "INGEST_QUEUE_WAIT",
 			"INGEST_MAX_REQUESTS", "INGEST_EVENTS_PER_REQUEST"}},
 		"a deadline after the gateway's": {func(c *ingest.Config) { c.RequestDeadline, c.WriteTimeout = 11*time.Second, 12*time.Second },
 			[]string{"INGEST_REQUEST_DEADLINE (11s) must be below the gateways' own time-out (10s)"}},

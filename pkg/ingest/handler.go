@@ -85,6 +85,10 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 		in.overflow(w, src, "requests")
 		return
 	}
+	if in.committer.late() {
+		in.overflow(w, src, "wait") // before the body is read and verified, which is most of the work
+		return
+	}
 	peer, clientVerified := in.senders.of(r)
 	if len(src.allowed) > 0 && !provider.Contains(src.allowed, peer) {
 		in.refuse(w, src, provider.Request{}, 0, provider.ReasonAddress)

@@ -45,7 +45,7 @@ func newMetrics(reg prometheus.Registerer, depth, bytes func() float64) *metrics
 		events:      counter("events_total", "Events that are stored, by provider and outcome: new, ignored, quarantined, duplicate, revived.", "provider", "outcome"),
 		rejected:    counter("rejected_total", "Requests that were refused for their credentials or for an empty body, by provider and reason.", "provider", "reason"),
 		skewed:      counter("clock_skew_total", "Requests with a right digest and a time-stamp out of tolerance: a clock is wrong, or it is a replay.", "provider", "reason"),
-		overflow:    counter("overflow_total", "Requests answered 503 for want of room, by what was full: queue, memory, requests.", "what"),
+		overflow:    counter("overflow_total", "Requests answered 503 for want of room, by what was full: queue, memory, requests; wait: the queue would take too long.", "what"),
 		panics:      counter("panics_total", "Recovered panics; each is a bug.", "where"),
 		failed:      single("batches_failed_total", "Batches that were not stored, or not wholly."),
 		unpublished: single("notices_refused_total", "Events left to the sweeper because the publisher had no room."),

@@ -287,6 +287,53 @@ func TestWhatDoesNotFitIsShedAtOnce(t *testing.T) {
 	}
 }
 
+// What waits longer than its sender does is stored for nothing: the sender has
+// been told to come again, and does. So a queue that would take too long lets
+// nobody in, and says so before it has read a body.
+func TestAQueueThatWouldTakeTooLongRefusesAtOnce(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	g := newGate(db)
+	w := worldOn(t, db, func(c *ingest.Config, p *ingest.Parts) {
+		p.Store, c.Flushers = g, 1
+		c.BatchRows, c.QueueWait = 10, 400*time.Millisecond
+	})
+	var wg sync.WaitGroup
+	var stored atomic.Int32
+	post := func(n int) {
+		wg.Go(func() {
+			if r := w.do(signed(w.url, fmt.Sprintf(`{"id":"waits%d"}`, n))); r.status == 200 {
+				stored.Add(1)
+			} else {
+				t.Errorf("request %d was let in and got %d", n, r.status)
+			}
+		})
+	}
+	post(0)
+	<-g.entered
+	for n := range 25 {
+		post(n + 1)
+	}
+	eventually(t, "25 wait", func() bool { return w.metric("queue_requests") == 25 })
+	time.Sleep(300 * time.Millisecond) // two batches at this pace are 600 ms
+	at := time.Now()
+	r := w.do(signed(w.url, `{"id":"late"}`))
+	if took := time.Since(at); r.status != 503 || r.header.Get("Retry-After") != "2" || took > 200*time.Millisecond {
+		t.Errorf("%d with Retry-After %q after %s, want 503 at once", r.status, r.header.Get("Retry-After"), took)
+	}
+	if got := w.metric(`overflow_total{what="wait"}`); got != 1 {
+		t.Errorf("overflow counted %v times", got)
+	}
+	close(g.open)
+	wg.Wait()
+	if stored.Load() != 26 {
+		t.Errorf("%d stored, want the 26 that were let in", stored.Load())
+	}
+	if r := w.do(signed(w.url, `{"id":"late"}`)); r.status != 200 {
+		t.Errorf("with room again: %d", r.status)
+	}
+}
+
 func TestALateCommitIsAnsweredInTimeWithAnError(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.New(t)

@@ -19,7 +19,7 @@ import (
 func main() {
 	daemon.Main("chaos", func(ctx context.Context) error {
 		root := &cobra.Command{Use: "chaos", Short: "Break everything on purpose and look for harm", Args: cobra.NoArgs}
-		root.AddCommand(campaign(), recovery(), overload(), broker())
+		root.AddCommand(campaign(), recovery(), prefetch(), overload(), broker())
 		return daemon.Execute(ctx, root)
 	})
 }

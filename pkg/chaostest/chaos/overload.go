@@ -38,6 +38,6 @@ one was missed, 2 arguments.`,
 	f := cmd.Flags()
 	f.Float64Var(&minutes, "minutes", 5, "of overload; to find the peak and to settle takes some more")
 	f.Float64Var(&cfg.Times, "times", 10, "the peak")
-	f.IntVar(&cfg.Conns, "connections", 2000, "at most")
+	f.IntVar(&cfg.Conns, "connections", 4000, "at most")
 	return cmd
 }
