@@ -73,11 +73,14 @@ var queueing = []Mutant{
 		Tests:   []Tests{in("pkg/queue", "TestANakDelaysTheRedelivery")},
 	},
 	{
-		Name:    "closing-keeps-what-nobody-fetched",
-		Breaks:  "a consumer that closes keeps messages that it was sent and nobody took",
-		Harm:    "each release delays their payments by the whole ack wait",
-		Changes: []Change{{"pkg/queue/consumer.go", "_ = respond(m, nakNow)", "_ = m"}},
-		Tests:   []Tests{in("pkg/queue", "TestClosingGivesBackWhatNobodyFetched")},
+		Name:   "closing-keeps-what-nobody-fetched",
+		Breaks: "a consumer that closes keeps messages that it was sent and nobody took",
+		Harm:   "each release delays their payments by the whole ack wait",
+		Changes: []Change{
+			{"pkg/queue/consumer.go", "case status == \"\":\n\t\t\t\t_ = respond(m, nakNow)", "case status == \"\":"},
+			{"pkg/queue/consumer.go", "== \"\" {\n\t\t\t\t_ = respond(m, nakNow)", "== \"\" {"},
+		},
+		Tests: []Tests{in("pkg/queue", "TestCase_G2_ClosingGivesBackWhatNobodyFetched")},
 	},
 }
 
@@ -168,14 +171,14 @@ var sweeping = []Mutant{
 		Name:    "sweeper-pushes-back-what-is-in-hand",
 		Breaks:  "an event that was parked a moment ago loses its own time",
 		Harm:    "its message is acked, and it waits for nothing",
-		Changes: []Change{{"pkg/sweeper/sweeper.go", "sum.Waiting++\n\t\t\tif comesByItself(r) {", "sum.Waiting++\n\t\t\tif dryRun {"}},
+		Changes: []Change{{"pkg/sweeper/sweeper.go", "sum.Waiting++\n\t\t\tif r.ComesByItself() {", "sum.Waiting++\n\t\t\tif dryRun {"}},
 		Tests:   []Tests{in("pkg/sweeper", "TestAnEventThatWasParkedAMomentAgoKeepsItsTime")},
 	},
 	{
 		Name:    "sweeper-never-backs-off",
 		Breaks:  "a row that keeps failing is due again at once",
 		Harm:    "such rows fill each pass, and those behind them starve",
-		Changes: []Change{{"pkg/postgres/sweep.go", "power(2, LEAST(w.sweeps, 10))", "power(1, LEAST(w.sweeps, 10))"}},
+		Changes: []Change{{"pkg/postgres/sweep.go", "power(2, LEAST(", "power(1, LEAST("}},
 		Tests:   []Tests{in("pkg/sweeper", "TestRowsThatAreSweptAgainAndAgainBackOffToSixHours")},
 	},
 	{
