@@ -49,9 +49,8 @@ var settling = []Mutant{
 		Breaks: "events are decided against payments that were read before they were locked",
 		Harm:   "two processors decide on one state: a fact is booked twice, or a transition is lost",
 		Changes: []Change{
-			{"pkg/postgres/settle.go", "var decided settlement.Decision\n", "var decided settlement.Decision\n\tbefore, err := db.Held(ctx, refs)\n\tif err != nil {\n\t\treturn decided, err\n\t}\n"},
-			{"pkg/postgres/settle.go", "err := db.InTx(ctx, func(tx pgx.Tx) error {\n", "err = db.InTx(ctx, func(tx pgx.Tx) error {\n"},
-			{"pkg/postgres/settle.go", "if err := db.at(\"locked\");", "for ref, h := range before {\n\t\t\tif h.Exists {\n\t\t\t\theld[ref] = h\n\t\t\t}\n\t\t}\n\t\tif err := db.at(\"locked\");"},
+			{"pkg/postgres/settle.go", "var decided settlement.Decision\n\terr :=", "var decided settlement.Decision\n\tbefore, err := db.Held(ctx, refs)\n\tif err != nil {\n\t\treturn decided, err\n\t}\n\terr ="},
+			{"pkg/postgres/settle.go", "if len(claimed) == 0 {", "for ref, h := range before {\n\t\t\tif h.Exists {\n\t\t\t\theld[ref] = h\n\t\t\t}\n\t\t}\n\t\tif len(claimed) == 0 {"},
 		},
 		Tests: []Tests{in("pkg/processor", "TestCase_B5_TheSecondWorkerWaitsReadsAgainAndDoesNothing")},
 	},
@@ -115,8 +114,8 @@ var settling = []Mutant{
 		Name:   "attempts-in-the-rolled-back-transaction",
 		Breaks: "an attempt is counted in a transaction that is rolled back",
 		Harm:   "a poison event is tried for ever and nobody is told",
-		Changes: []Change{{"pkg/postgres/work.go", "rows, err := db.Pool.Query(ctx, `\nUPDATE event_work SET attempts",
-			"tx, err := db.Pool.Begin(ctx)\n\tif err != nil {\n\t\treturn false, err\n\t}\n\tdefer rollback(ctx, tx)\n\trows, err := tx.Query(ctx, `\nUPDATE event_work SET attempts"}},
+		Changes: []Change{{"pkg/postgres/work.go", "err := db.Pool.QueryRow(ctx, count,",
+			"tx, err := db.Pool.Begin(ctx)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tdefer rollback(ctx, tx)\n\t\terr = tx.QueryRow(ctx, count,"}},
 		Tests: []Tests{in("pkg/processor", "TestAPoisonEventIsIsolatedAndDies")},
 	},
 	{

@@ -69,7 +69,7 @@ var storing = []Mutant{
 		Breaks:  "two resends at one instant may both see a dead event",
 		Harm:    "an event that was processed at last is worked off once more",
 		Changes: []Change{{"pkg/postgres/redeliveries.go", "SELECT pg_advisory_xact_lock(hashtext('umavez revival ' || current_schema()), hashint8(id))", "SELECT id"}},
-		Tests:   []Tests{in("pkg/postgres", "TestResendsAtTheSameInstantReviveOnce")},
+		Tests:   []Tests{in("pkg/postgres", "TestAResendThatSawTheEventDeadReadsAgainUnderTheLock")},
 	},
 	{
 		Name:    "repeat-while-in-hand-is-lost",

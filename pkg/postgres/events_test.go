@@ -636,6 +636,11 @@ func TestBatchesThatMeetOnTheirKeysWaitAndDoNotDeadlock(t *testing.T) {
 INSERT INTO events (provider, account, dedupe_key, type, secret, body_sha256) VALUES ('testpay', 'default', $1, 'x', '1', sha256(''))`, key)
 		return err
 	}
+	// A transaction that waits for what waits for it is ended after a second,
+	// whichever of the two it is: this one gives up before.
+	if _, err := tx.Exec(t.Context(), `SET LOCAL lock_timeout = '200ms'`); err != nil {
+		t.Fatal(err)
+	}
 	if err := take("b"); err != nil {
 		t.Fatal(err)
 	}
@@ -697,5 +702,51 @@ INSERT INTO event_work (event_id) SELECT id FROM e RETURNING event_id`).Scan(&fi
 	}
 	if err := <-stored; err != nil || again[0] != (event.Stored{ID: first}) {
 		t.Errorf("the second copy: %+v, %v; want a duplicate of event %d", again, err, first)
+	}
+}
+
+// Somebody revives a dead event and a processor settles it while a second
+// resend, which has seen it dead, waits.
+func TestAResendThatSawTheEventDeadReadsAgainUnderTheLock(t *testing.T) {
+	t.Parallel()
+	home := postgrestest.New(t)
+	db, waits := postgrestest.Beside(t)
+	id := insert(t, home, arrival("k"))[0].ID
+	mustSettle(t, home, id, event.StatusDead)
+	tx, err := home.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // ended below
+	for _, sql := range []string{
+		`SELECT pg_advisory_xact_lock(hashtext('umavez revival ' || current_schema()), hashint8($1))`,
+		`INSERT INTO event_work (event_id, turn) VALUES ($1, 2)`,
+		`DELETE FROM event_work WHERE event_id = $1`,
+		`INSERT INTO event_results (event_id, turn, status, outcome) VALUES ($1, 2, 'processed', 'applied')`,
+	} {
+		if _, err := tx.Exec(t.Context(), sql, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var again []event.Stored
+	stored := make(chan error, 1)
+	go func() {
+		var err error
+		again, err = db.InsertEvents(context.WithoutCancel(t.Context()), []event.Arrival{arrival("k")})
+		stored <- err
+	}()
+	for deadline := time.Now().Add(5 * time.Second); !waits(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the resend does not wait for the revival that is under way")
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stored; err != nil || again[0] != (event.Stored{ID: id}) {
+		t.Errorf("the resend: %+v, %v; want a mere duplicate of event %d", again, err, id)
+	}
+	if n := scan[int](t, home, `SELECT count(*) FROM event_work`); n != 0 {
+		t.Error("an event that was processed is to be worked off again")
 	}
 }

@@ -31,7 +31,7 @@ func TestACommitWhoseAnswerIsLostIsNeitherAckedNorGivenBack(t *testing.T) {
 			}
 			if happened {
 				w.hook(t, func(step string) error {
-					if step == "committed" {
+					if step == "settle_committed" {
 						return errCut
 					}
 					return nil

@@ -22,7 +22,7 @@ func TestCase_B5_TheSecondWorkerWaitsReadsAgainAndDoesNothing(t *testing.T) {
 
 	locked, goOn := make(chan struct{}), make(chan struct{})
 	first.hook(t, func(step string) error {
-		if step == "locked" {
+		if step == "settle_locked" {
 			close(locked)
 			<-goOn
 		}
