@@ -112,7 +112,7 @@ func (t *tx) insert(a *event.Arrival, fresh map[eventKey]int64) error {
 	row := &eventRow{a.Event}
 	row.ID, row.ReceivedAt, row.OccurredAt = id, t.now, micro(a.OccurredAt)
 	row.Body, row.Headers = nil, nil
-	body := bodyRow{notNil(a.Body), a.Headers}
+	body := bodyRow{notNil(a.Body), a.Headers, dayOf(t.now)}
 	fresh[k] = id
 	t.todo(func() {
 		t.s.events[id], t.s.keys[k], t.s.bodies[id] = row, id, body
@@ -232,7 +232,7 @@ func (d db) restoreBodies(ctx context.Context, arrivals []event.Arrival, repeats
 				continue
 			}
 			t.s.w.saw("body restored by a resend")
-			body := bodyRow{notNil(given[id].Body), nil}
+			body := bodyRow{notNil(given[id].Body), nil, dayOf(e.ReceivedAt)}
 			t.todo(func() { t.s.bodies[id] = body })
 		}
 		return nil

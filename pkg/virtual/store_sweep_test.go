@@ -255,8 +255,8 @@ func (d db) DropBodies(ctx context.Context, keep time.Duration) (days int, err e
 			}
 		}
 		dropped := map[time.Time]bool{}
-		for id := range t.s.bodies {
-			if day := dayOf(t.s.events[id].ReceivedAt); day.Before(before) {
+		for id, b := range t.s.bodies {
+			if day := b.on; day.Before(before) {
 				dropped[day] = true
 				t.todo(func() { delete(t.s.bodies, id) })
 			}

@@ -78,6 +78,7 @@ type eventRow struct {
 type bodyRow struct {
 	body    []byte
 	headers []event.Header
+	on      time.Time // the day of receipt
 }
 
 // workRow is one row version chain of event_work. An update keeps its tuple; a
