@@ -277,8 +277,14 @@ const parkLimit = 72 * time.Hour
 // finding none takes no time here.
 type patient struct{ db }
 
-// ClaimDue implements processor.Store.
+// ClaimDue implements processor.Store. The caller's deadline is for the claim,
+// and not for the time in which nothing is asked.
 func (d patient) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]int64, error) {
+	given := 48 * time.Hour
+	if at, ok := ctx.Deadline(); ok {
+		given = time.Until(at)
+	}
+	ctx = d.p.ctx
 	for {
 		d.p.step("due?")
 		if ctx.Err() != nil {
@@ -286,6 +292,8 @@ func (d patient) ClaimDue(ctx context.Context, limit int, lease time.Duration) (
 		}
 		wait := d.s.untilDue()
 		if wait <= 0 {
+			ctx, cancel := context.WithTimeout(ctx, given)
+			defer cancel()
 			return d.db.ClaimDue(ctx, limit, lease)
 		}
 		timer := time.NewTimer(wait)
