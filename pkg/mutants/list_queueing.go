@@ -77,7 +77,6 @@ var queueing = []Mutant{
 		Breaks: "a consumer that closes keeps messages that it was sent and nobody took",
 		Harm:   "each release delays their payments by the whole ack wait",
 		Changes: []Change{
-			{"pkg/queue/consumer.go", "case status == \"\":\n\t\t\t\t_ = respond(m, nakNow)", "case status == \"\":"},
 			{"pkg/queue/consumer.go", "== \"\" {\n\t\t\t\t_ = respond(m, nakNow)", "== \"\" {"},
 		},
 		Tests: []Tests{in("pkg/queue", "TestCase_G2_ClosingGivesBackWhatNobodyFetched")},

@@ -30,8 +30,8 @@ var receiving = []Mutant{
 		Breaks: "the bell rings before the event is stored",
 		Harm:   "a processor finds no row and acks the message: the event waits for the sweeper, or rings for nothing",
 		Changes: []Change{{"pkg/ingest/committer.go",
-			"started := time.Now()\n\tstored :=",
-			"for i := range arrivals {\n\t\tc.offer(event.Notice{Provider: arrivals[i].Provider, Account: arrivals[i].Account, PaymentRef: arrivals[i].PaymentRef})\n\t}\n\tstarted := time.Now()\n\tstored :="}},
+			"\tstored := make(",
+			"\tfor i := range arrivals {\n\t\tc.offer(event.Notice{Provider: arrivals[i].Provider, Account: arrivals[i].Account, PaymentRef: arrivals[i].PaymentRef})\n\t}\n\tstored := make("}},
 		Tests: []Tests{in("pkg/ingest", "TestOnlyWhatIsNewWorkIsPublishedAfterItsCommit")},
 	},
 	{
