@@ -142,7 +142,13 @@ func (c *Conn) Check(ctx context.Context) (created []string, err error) {
 	consumer, err := c.consumerConfig(ctx)
 	switch {
 	case errors.Is(err, ErrMissing):
-		if err := c.ensureConsumer(ctx); err != nil {
+		err := c.ensureConsumer(ctx)
+		if consumerStoreBroken(err) {
+			if err = c.remakeWebhooks(ctx); err == nil && !slices.Contains(created, StreamWebhooks) {
+				created = append(created, StreamWebhooks)
+			}
+		}
+		if err != nil {
 			return created, err
 		}
 		created = append(created, ConsumerName)
@@ -158,6 +164,31 @@ func (c *Conn) Check(ctx context.Context) (created []string, err error) {
 		c.log.Warn("queue.created_again", zap.Strings("names", created))
 	}
 	return created, nil
+}
+
+// consumerStoreBroken says whether the server cannot make the consumer because
+// of what a power cut left of its files. It does not repair that by itself, not
+// with a restart either.
+func consumerStoreBroken(err error) bool {
+	const storeFailed = 10012
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == storeFailed
+}
+
+// remakeWebhooks removes the stream of events with all its files and makes it
+// again, with its consumer. Nothing is lost: the caller hears that the stream
+// was created, and rings for everything pending.
+func (c *Conn) remakeWebhooks(ctx context.Context) error {
+	limited, cancel := bounded(ctx)
+	defer cancel()
+	c.log.Error("queue.store_broken", zap.String("removed", StreamWebhooks))
+	if err := c.js.DeleteStream(limited, StreamWebhooks); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("remove the stream %s, whose store is broken: %w", StreamWebhooks, c.classify(err))
+	}
+	if _, _, err := c.findStream(ctx, c.webhooksStream()); err != nil {
+		return err
+	}
+	return c.ensureConsumer(ctx)
 }
 
 func (c *Conn) findStream(ctx context.Context, want jetstream.StreamConfig) (have jetstream.StreamConfig, made bool, err error) {
