@@ -3,6 +3,7 @@ package queue_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -93,4 +94,37 @@ func TestMessagesBelowTheConsumersPlaceAreDeliveredAfterAll(t *testing.T) {
 	if freed, err := conn.FreeStranded(t.Context()); freed || err != nil {
 		t.Errorf("once more: freed %t, %v", freed, err)
 	}
+}
+
+// A power cut can leave files on which the server makes no consumer, however
+// often it is asked. The stream is only the bell: it is made anew.
+func TestAStreamWhoseConsumerCannotBeMadeIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	s := queuetest.NewServer(t)
+	conn := s.Connect(t)
+	if err := conn.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustStore(t, conn, notices(1, 5)...)
+	s.Stop()
+	place := filepath.Join(s.Dir(), "jetstream", "$G", "streams", queue.StreamWebhooks, "obs", queue.ConsumerName)
+	if err := os.RemoveAll(place); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(place, []byte("torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	var created []string
+	queuetest.Eventually(t, 10*time.Second, "the streams are checked", func() bool {
+		var err error
+		if created, err = conn.Check(t.Context()); err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
+	if !slices.Contains(created, queue.StreamWebhooks) || !slices.Contains(created, queue.ConsumerName) {
+		t.Errorf("created %v: nobody will ring for what was in the stream", created)
+	}
+	mustStore(t, conn, notices(1, 5)...)
 }

@@ -122,7 +122,7 @@ func (c *Conn) ensureConsumer(ctx context.Context) error {
 // StreamWebhooks, its messages are gone and everything pending should be swept.
 func (c *Conn) Check(ctx context.Context) (created []string, err error) {
 	var faults []error
-	settled := sync.OnceFunc(func() { pause(ctx, settleDown+rand.N(settleDown), nil) })
+	settled := sync.OnceFunc(func() { settle(ctx) })
 	for _, want := range []jetstream.StreamConfig{c.webhooksStream(), c.paymentsStream()} {
 		have, made, err := c.findStream(ctx, want, settled)
 		if err != nil {
@@ -146,7 +146,13 @@ func (c *Conn) Check(ctx context.Context) (created []string, err error) {
 	switch {
 	case errors.Is(err, ErrMissing):
 		settled()
-		if err := c.ensureConsumer(ctx); err != nil {
+		err := c.ensureConsumer(ctx)
+		if consumerStoreBroken(err) {
+			if err = c.remakeWebhooks(ctx); err == nil && !slices.Contains(created, StreamWebhooks) {
+				created = append(created, StreamWebhooks)
+			}
+		}
+		if err != nil {
 			return created, err
 		}
 		created = append(created, ConsumerName)
@@ -164,12 +170,39 @@ func (c *Conn) Check(ctx context.Context) (created []string, err error) {
 	return created, nil
 }
 
+// consumerStoreBroken says whether the server cannot make the consumer because
+// of what a power cut left of its files. It does not repair that by itself, not
+// with a restart either.
+func consumerStoreBroken(err error) bool {
+	const storeFailed = 10012
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == storeFailed
+}
+
+// remakeWebhooks removes the stream of events with all its files and makes it
+// again, with its consumer. Nothing is lost: the caller hears that the stream
+// was created, and rings for everything pending.
+func (c *Conn) remakeWebhooks(ctx context.Context) error {
+	limited, cancel := bounded(ctx)
+	defer cancel()
+	c.log.Error("queue.store_broken", zap.String("removed", StreamWebhooks))
+	if err := c.js.DeleteStream(limited, StreamWebhooks); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("remove the stream %s, whose store is broken: %w", StreamWebhooks, c.classify(err))
+	}
+	if _, _, err := c.findStream(ctx, c.webhooksStream(), func() { settle(ctx) }); err != nil {
+		return err
+	}
+	return c.ensureConsumer(ctx)
+}
+
 // settleDown, and up to twice that, is how long a stream has to be missing
 // before it is made again. The server forgets the name of a stream that is
 // deleted first, and its consumers and files afterwards: one that is made in
 // between may lose them, and then takes or delivers nothing until the server is
 // started again. A consumer hears of the deletion at once, and all of them do.
 const settleDown = 500 * time.Millisecond
+
+func settle(ctx context.Context) { pause(ctx, settleDown+rand.N(settleDown), nil) }
 
 // findStream makes a stream that is missing; settled waits before that.
 func (c *Conn) findStream(ctx context.Context, want jetstream.StreamConfig, settled func()) (have jetstream.StreamConfig, made bool, err error) {

@@ -323,6 +323,7 @@ SELECT (SELECT count(*) FROM ledger_entries), (SELECT count(*) FROM payment_tran
 // and all domain events are relayed.
 func (p *phase) drain(ctx context.Context, db *postgres.DB) error {
 	var swept time.Time
+	last := "nobody knows what was unfinished"
 	for {
 		var unfinished, idle, unsent int
 		var reasons string
@@ -334,7 +335,7 @@ FROM event_work w JOIN events e ON e.id = w.event_id`).Scan(&unfinished, &idle, 
 		case err == nil && unfinished == 0 && unsent == 0:
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("%s: not final in time: %d events unfinished (%s), %d domain events unsent", p.name, unfinished, reasons, unsent)
+			return fmt.Errorf("%s: not final in time: %s", p.name, last)
 		case err != nil:
 			return err
 		case idle > 0 && time.Since(swept) > 2*time.Second:
@@ -343,6 +344,7 @@ FROM event_work w JOIN events e ON e.id = w.event_id`).Scan(&unfinished, &idle, 
 				return err
 			}
 		}
+		last = fmt.Sprintf("%d events unfinished (%s), %d domain events unsent", unfinished, reasons, unsent)
 		pause(ctx, 100*time.Millisecond)
 	}
 }
