@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/umavez/umavez/pkg/gatewaysim"
+	"github.com/umavez/umavez/pkg/truth"
 )
 
 // Run plays a campaign. The report says what was found, also when an error
@@ -109,9 +110,10 @@ func playAct(ctx context.Context, cfg Config, act Act, seed uint64, d time.Durat
 		return fmt.Errorf("judge: %w", err)
 	}
 	if r.Violations > 0 {
-		if err := w.dump(ctx); err != nil {
+		if err := truth.Dump(ctx, w.db, w.logs); err != nil {
 			return err
 		}
+		cfg.Say("  what is in the database was written to %s", w.logs)
 	}
 	cfg.Say("  %d faults of %d kinds so far, %d violations", r.FaultsTotal, len(r.Faults), r.Violations)
 	return nil

@@ -276,6 +276,11 @@ func (p *phase) settle(ctx context.Context, db *postgres.DB) error {
 	for _, difference := range compared.Differences {
 		p.c.r.fault("%s: at the end: %s", p.name, difference)
 	}
+	if compared.Mismatches > 0 {
+		if err := truth.Dump(ctx, db, p.logs); err != nil {
+			return err
+		}
+	}
 	if p.storm.GivenUp > 0 {
 		p.c.r.fault("%s: %d authentic webhooks were never answered with success", p.name, p.storm.GivenUp)
 	}
