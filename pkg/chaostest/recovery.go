@@ -156,8 +156,12 @@ func (w *world) recoveryRound(ctx context.Context, f fault, chance *rand.Rand, n
 		k.NotInjected = err.Error()
 		return nil
 	}
-	if strings.Contains(f.kind, "at a step: delay") {
-		wait(ctx, w.as.beyond) // a process that was sent to sleep is healed when it wakes
+	// A process that was sent to sleep is healed when it wakes.
+	switch {
+	case strings.Contains(f.kind, "delay beyond"):
+		wait(ctx, w.as.beyond)
+	case strings.Contains(f.kind, "at a step: delay"):
+		wait(ctx, time.Second)
 	}
 	if err := w.awaitRunning(ctx, 10*time.Second); err != nil {
 		return fmt.Errorf("after %q: %w", f.kind, err)
