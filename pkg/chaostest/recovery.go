@@ -144,7 +144,7 @@ func (w *world) recoveryRound(ctx context.Context, f fault, chance *rand.Rand, n
 	}
 	var detail string
 	err := errors.New("it has no target in this world")
-	for try := 0; try < 4 && err != nil && len(f.targets) > 0 && ctx.Err() == nil; try++ {
+	for try := 0; try < 8 && err != nil && len(f.targets) > 0 && ctx.Err() == nil; try++ {
 		t := f.targets[chance.IntN(len(f.targets))]
 		detail, err = t.hit(ctx, rand.New(rand.NewPCG(chance.Uint64(), chance.Uint64())))
 		detail = fmt.Sprint(t.takes, " ", detail)
