@@ -88,10 +88,10 @@ func measureOverload(ctx context.Context, cfg OverloadConfig, r *OverloadReport)
 	r.Before = w.pulse(ctx, &feed)
 	cfg.Say("  %s", r.Before)
 	best := 0.0
-	for _, conns := range []int{16, 64, 256} {
+	for _, conns := range []int{16, 64, 256, 1024} {
 		step := f.run(ctx, conns, 0, 6*time.Second)
 		r.Steps = append(r.Steps, step)
-		cfg.Say("peak: %3d connections, %.0f accepted/s, p99 %.0f ms", conns, step.perSecond(step.Accepted), step.AcceptedMs.P99)
+		cfg.Say("peak: %4d connections, %.0f accepted/s, p99 %.0f ms", conns, step.perSecond(step.Accepted), step.AcceptedMs.P99)
 		best = max(best, step.perSecond(step.Accepted))
 	}
 	r.Peak = best
