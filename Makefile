@@ -29,6 +29,16 @@ chaos: ensure-go ensure-postgres build-failpoints ## break everything under load
 	$(GO) build -trimpath -tags failpoints -o $(BIN)/failpoints/chaos ./pkg/chaostest/chaos
 	./$(BIN)/failpoints/chaos campaign --minutes $(or $(CHAOS_MINUTES),10) --seed $(or $(CHAOS_SEED),1) $(CHAOS_FLAGS)
 
+recovery: ensure-go ensure-postgres build-failpoints ## time new events after each kind of fault; RECOVERY_ROUNDS (2), some 30 minutes
+	$(GO) build -trimpath -tags failpoints -o $(BIN)/failpoints/chaos ./pkg/chaostest/chaos
+	./$(BIN)/failpoints/chaos recovery --rounds $(or $(RECOVERY_ROUNDS),2) $(RECOVERY_FLAGS)
+	./$(BIN)/failpoints/chaos prefetch $(PREFETCH_FLAGS)
+
+overload: ensure-go ensure-postgres ## offer ten times the peak for OVERLOAD_MINUTES (5), and look at what is kept; some 3 minutes more
+	$(GO) build -trimpath -o $(BIN)/ ./cmd/umavez ./cmd/sweeper
+	$(GO) build -trimpath -o $(BIN)/chaos ./pkg/chaostest/chaos
+	./$(BIN)/chaos overload --programs $(BIN) --minutes $(or $(OVERLOAD_MINUTES),5) $(OVERLOAD_FLAGS)
+
 test: ensure-go ensure-postgres ensure-pgbouncer lint ## every test, on real PostgreSQL and JetStream
 	$(WITH_PG) scripts/test.sh
 

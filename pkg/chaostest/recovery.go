@@ -144,7 +144,7 @@ func (w *world) recoveryRound(ctx context.Context, f fault, chance *rand.Rand, n
 	}
 	var detail string
 	err := errors.New("it has no target in this world")
-	for try := 0; try < 4 && err != nil && len(f.targets) > 0 && ctx.Err() == nil; try++ {
+	for try := 0; try < 8 && err != nil && len(f.targets) > 0 && ctx.Err() == nil; try++ {
 		t := f.targets[chance.IntN(len(f.targets))]
 		detail, err = t.hit(ctx, rand.New(rand.NewPCG(chance.Uint64(), chance.Uint64())))
 		detail = fmt.Sprint(t.takes, " ", detail)
@@ -156,8 +156,12 @@ func (w *world) recoveryRound(ctx context.Context, f fault, chance *rand.Rand, n
 		k.NotInjected = err.Error()
 		return nil
 	}
-	if strings.Contains(f.kind, "at a step: delay") {
-		wait(ctx, w.as.beyond) // a process that was sent to sleep is healed when it wakes
+	// A process that was sent to sleep is healed when it wakes.
+	switch {
+	case strings.Contains(f.kind, "delay beyond"):
+		wait(ctx, w.as.beyond)
+	case strings.Contains(f.kind, "at a step: delay"):
+		wait(ctx, time.Second)
 	}
 	if err := w.awaitRunning(ctx, 10*time.Second); err != nil {
 		return fmt.Errorf("after %q: %w", f.kind, err)

@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	// publishTimeout is how long a publish waits for the server's answer.
-	publishTimeout = 5 * time.Second
+	// publishTimeout is how long a publish waits for the server's answer. What
+	// is published behind it waits as long, and what got no answer is tried
+	// again, so it is short.
+	publishTimeout = 2 * time.Second
 	// apiTimeout bounds one question to the JetStream API.
 	apiTimeout = 5 * time.Second
 	// maxUnanswered bounds the client's memory of publishes on their way, over
