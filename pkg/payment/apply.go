@@ -102,6 +102,11 @@ func (m *machine) fact(f Fact) Need {
 			if need := m.paid(f.At); need != "" {
 				return need
 			}
+			// A "paid" of the time in which the dispute was first seen may be
+			// of a server that has not heard of it, or say that it was won.
+			if d := m.findDispute(m.p.GatewayID); d != nil && d.Unnamed && d.State == DisputeOpen && f.until.After(d.At) {
+				m.withheld = true
+			}
 			return m.gone()
 		case StatusRefunded:
 			return m.refundedAll(f)
