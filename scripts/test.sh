@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 go="${GO:-go}"
-flags=(-shuffle=on -count=1 -timeout 14m)
+flags=(-shuffle=on -count=1 -timeout 25m)
 
 # Packages share one PostgreSQL: more than four at a time only queue there.
 cores="$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)"
@@ -27,5 +27,7 @@ if [ "$*" = "./..." ]; then
   "$go" test -tags failpoints -count=1 -timeout 5m ./pkg/failpoint ./pkg/daemon
   "$go" test -tags failpoints -count=1 -timeout 5m -run 'Injected|LostAnswer|ADelay' ./pkg/postgres
   "$go" test -tags failpoints -count=1 -timeout 5m -run 'Failpoint' ./pkg/e2e
+  # The campaign of faults for a moment, with one broker and with three.
+  make --no-print-directory chaos CHAOS_MINUTES=1.5 CHAOS_SEED=11 CHAOS_FLAGS=--short
   scripts/fuzz.sh
 fi
