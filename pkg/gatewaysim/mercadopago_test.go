@@ -235,7 +235,8 @@ func replayMercadoPago(t *testing.T, sim *gatewaysim.Sim) {
 		}
 	}
 	sim.PublishAll()
-	time.Sleep(350 * time.Millisecond) // until the replicas have caught up
+	_, src, _ := r.set.Lookup("mercadopago", "default")
+	time.Sleep(src.LookupLag + payment.Resolution + 100*time.Millisecond) // until no answer can be of a replica that lags
 	for _, w := range parked {
 		if !take(w.d, w.p, w.c) {
 			t.Errorf("%s of %s stays parked", w.d.EventType, truth[w.d.Payment].Kind)

@@ -46,6 +46,9 @@ type Consumer struct {
 	msgs  chan *nats.Msg
 	pulls uint64
 	dirty bool // a request may still bring messages that nobody waits for
+	// Of the newest request: where its answers go, and what ends it early.
+	reply     string
+	reconnect <-chan struct{}
 
 	lastDelivery time.Time
 	rebuilt      bool // since the last delivery, by the watchdog
@@ -76,9 +79,39 @@ func (c *Conn) Consumer(ctx context.Context, cfg ConsumerConfig) (*Consumer, err
 func (k *Consumer) Malformed() uint64 { return k.malformed.Load() }
 
 // Close gives back what arrived and was not fetched. Deliveries in hand can
-// still be settled, until the Conn is closed.
+// still be settled, until the Conn is closed. It takes as long as a request
+// lives, half a second at most.
 func (k *Consumer) Close() {
+	k.outlive()
 	k.giveBack()
+}
+
+// outlive waits for the end of a request that nobody waits for any more, and
+// gives back what it brings. To drop the subscription instead is quicker, and
+// wrong once in a few hundred stops: a message that the server sends at that
+// very moment reaches nobody, and waits for its whole AckWait.
+func (k *Consumer) outlive() {
+	if k.sub == nil || !k.dirty || !k.conn.Connected() {
+		return
+	}
+	over := time.NewTimer(longestRequest + 250*time.Millisecond)
+	defer over.Stop()
+	for {
+		select {
+		case <-over.C:
+			return
+		case <-k.reconnect:
+			return // the server forgot the request with the connection
+		case m := <-k.msgs:
+			switch status := m.Header.Get(statusHeader); {
+			case status == "":
+				_ = respond(m, nakNow)
+			case m.Subject == k.reply && status != statusHeartbeat:
+				k.dirty = false
+				return
+			}
+		}
+	}
 }
 
 // subscribe begins a new inbox and gives back what came to the old one.
@@ -130,6 +163,10 @@ const (
 	stopped               // ctx ended
 )
 
+// longestRequest bounds one request, and with it how long a stop takes. An idle
+// consumer asks again as often.
+const longestRequest = 500 * time.Millisecond
+
 // Fetch waits up to wait for the first message and then takes at once what
 // there is, at most max. No message in time is no error. While the broker is
 // away it waits, and says ErrUnavailable at the end of wait. One call at a
@@ -144,7 +181,7 @@ func (k *Consumer) Fetch(ctx context.Context, limit int, wait time.Duration) ([]
 		if err := failpoint.At(ctx, "queue.fetch_asked"); err != nil {
 			return nil, err
 		}
-		batch, end, err := k.pull(ctx, limit, max(time.Until(deadline), time.Millisecond))
+		batch, end, err := k.pull(ctx, limit, min(longestRequest, max(time.Until(deadline), time.Millisecond)))
 		if len(batch) > 0 {
 			k.lastDelivery, k.rebuilt = time.Now(), false
 			if err := failpoint.At(ctx, "queue.fetch_answered"); err != nil {
@@ -161,11 +198,14 @@ func (k *Consumer) Fetch(ctx context.Context, limit int, wait time.Duration) ([]
 		if end == stopped {
 			return nil, ctx.Err()
 		}
-		if end == expired || time.Now().After(deadline) {
+		if time.Now().After(deadline) {
 			if err != nil {
 				return nil, err
 			}
 			return nil, k.watch(ctx)
+		}
+		if end == expired {
+			continue
 		}
 		pause(ctx, min(50*time.Millisecond, time.Until(deadline)), k.conn.nextConnect())
 	}
@@ -178,11 +218,10 @@ func (k *Consumer) pull(ctx context.Context, limit int, wait time.Duration) (bat
 			return nil, busy, err
 		}
 	}
-	heartbeat := heartbeatFor(wait)
-	reconnect := k.conn.nextConnect()
+	k.reconnect = k.conn.nextConnect()
 	k.pulls++
-	reply := k.inbox + "." + strconv.FormatUint(k.pulls, 10)
-	if err := k.request(reply, limit, wait, heartbeat); err != nil {
+	k.reply = k.inbox + "." + strconv.FormatUint(k.pulls, 10)
+	if err := k.request(k.reply, limit, wait); err != nil {
 		return nil, busy, classified{ErrUnavailable, err}
 	}
 	k.dirty = true // until the server ends this request
@@ -190,28 +229,15 @@ func (k *Consumer) pull(ctx context.Context, limit int, wait time.Duration) (bat
 	// The server ends the request; this is for the case that it cannot.
 	over := time.NewTimer(wait + time.Second)
 	defer over.Stop()
-	var silence <-chan time.Time
-	if heartbeat > 0 {
-		beat := time.NewTicker(2*heartbeat + 250*time.Millisecond)
-		defer beat.Stop()
-		silence = beat.C
-	}
-	heard := true
 	for {
 		select {
 		case <-ctx.Done():
 			return batch, stopped, nil
-		case <-reconnect:
+		case <-k.reconnect:
 			return batch, busy, nil // the server forgot our request with the connection
 		case <-over.C:
 			return batch, lost, nil
-		case <-silence:
-			if !heard {
-				return batch, lost, nil
-			}
-			heard = false
 		case m := <-k.msgs:
-			heard = true
 			status := m.Header.Get(statusHeader)
 			if status == "" {
 				if d := k.delivery(m); d != nil {
@@ -223,20 +249,13 @@ func (k *Consumer) pull(ctx context.Context, limit int, wait time.Duration) (bat
 				}
 				continue
 			}
-			if m.Subject != reply || status == statusHeartbeat {
+			if m.Subject != k.reply || status == statusHeartbeat {
 				continue // an older request's end, or a sign of life
 			}
 			k.dirty = false
 			return batch, endingOf(status, m.Header.Get(descriptionHeader)), nil
 		}
 	}
-}
-
-func heartbeatFor(wait time.Duration) time.Duration {
-	if wait < 2*time.Second {
-		return 0
-	}
-	return min(wait/4, 5*time.Second)
 }
 
 // The status messages of the pull protocol.
@@ -267,14 +286,13 @@ func endingOf(status, description string) ending {
 // pullRequest is the body of a request: no_wait with expires means "what there
 // is, or the first that comes".
 type pullRequest struct {
-	Batch     int           `json:"batch"`
-	Expires   time.Duration `json:"expires"`
-	NoWait    bool          `json:"no_wait"`
-	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
+	Batch   int           `json:"batch"`
+	Expires time.Duration `json:"expires"`
+	NoWait  bool          `json:"no_wait"`
 }
 
-func (k *Consumer) request(reply string, batch int, wait, heartbeat time.Duration) error {
-	body, err := json.Marshal(pullRequest{Batch: batch, Expires: wait, NoWait: true, Heartbeat: heartbeat})
+func (k *Consumer) request(reply string, batch int, wait time.Duration) error {
+	body, err := json.Marshal(pullRequest{Batch: batch, Expires: wait, NoWait: true})
 	if err != nil {
 		return err
 	}
