@@ -95,7 +95,7 @@ func (d db) RingForAll(ctx context.Context) (n int, err error) {
 		n = 0
 		for _, id := range t.s.workIDs() {
 			w := t.s.work[id]
-			if w.state != event.StatusPending || w.attempts != 0 {
+			if w.state != event.StatusPending || w.attempts != 0 || !w.nextAt.After(t.now) {
 				continue
 			}
 			if err := t.lock(lockKey{kind: "work", id: id}); err != nil {
