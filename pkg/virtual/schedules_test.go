@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
 // shortRun is how many schedules `make test` plays.
-const shortRun = 1500 / slower
+const shortRun = 1000 / slower
 
 // TestSchedules plays SCHEDULES schedules from seed SCHEDULE_SEED on; without
 // the first, a short fixed run. One violation fails it, and so does a fault or
