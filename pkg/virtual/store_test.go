@@ -295,12 +295,15 @@ func (t *tx) lock(k lockKey) error {
 	}
 }
 
-// circular says whether a chain of waits comes back to this transaction.
+// circular says whether a chain of waits comes back to this transaction. It may
+// also end in a circle of others.
 func (t *tx) circular() bool {
-	for o := t.waitsFor; o != nil; o = o.waitsFor {
+	met := map[*tx]bool{}
+	for o := t.waitsFor; o != nil && !met[o]; o = o.waitsFor {
 		if o == t {
 			return true
 		}
+		met[o] = true
 	}
 	return false
 }
