@@ -59,6 +59,9 @@ func (w *world) settle(world *proc, when string) {
 		}
 		world.sleep(min(5*time.Minute<<min(n, 5), time.Hour), when)
 		w.sweep("sweeper", false)
+		// What this pass entered, since a payment was not seen for an hour, is
+		// in somebody's hands now.
+		world.sleep(10*time.Second, when)
 	}
 	world.step(when)
 	var left []string
