@@ -373,6 +373,10 @@ func TestCase_E17_ABrokerThatForgotWhatItAcknowledgedLosesNoEvent(t *testing.T) 
 	if n := queryOne[int](t, w.db, `SELECT count(*) FROM event_work WHERE state = 'pending'`); n == 0 {
 		t.Error("nothing was left to find")
 	}
+	eventually(t, 10*time.Second, "what was forgotten is old enough for the sweep", func() bool {
+		return queryOne[int](t, w.db, `SELECT count(*) FROM event_work w JOIN events e ON e.id = w.event_id
+WHERE w.state = 'pending' AND e.received_at > now() - interval '1 second'`) == 0
+	})
 	if sum := s.sweep("--older-than", "1s"); sum.Lost == 0 {
 		t.Errorf("%+v", sum)
 	}
