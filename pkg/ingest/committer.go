@@ -60,8 +60,9 @@ type committer struct {
 
 	pace   pace
 	queue  chan *unit
-	bytes  atomic.Int64 // waiting in the queue
-	mu     sync.RWMutex // guards closed against a send on the closed queue
+	door   chan struct{} // each lets one in that waits for room in the queue
+	bytes  atomic.Int64  // waiting in the queue
+	mu     sync.RWMutex  // guards closed against a send on the closed queue
 	closed bool
 	wg     sync.WaitGroup
 }
@@ -83,7 +84,7 @@ func (c *committer) submit(u *unit) error {
 	if c.closed {
 		return errClosing
 	}
-	if c.late() {
+	if c.wait() > 2*c.config.QueueWait { // many were let in at once, or the database has become slow since
 		return errFull
 	}
 	if c.bytes.Add(u.bytes) > c.config.QueueBytes {
@@ -118,6 +119,7 @@ func (c *committer) flush() {
 		if len(batch) == 0 {
 			return
 		}
+		c.letIn()
 		c.commit(batch)
 		clear(batch)
 	}

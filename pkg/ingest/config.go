@@ -54,9 +54,13 @@ type Config struct {
 	QueueBytes    int64 `envconfig:"INGEST_QUEUE_BYTES" default:"67108864"`
 	// QueueWait is the longest that the queue may make a request wait, as far
 	// as that can be told from the pace of the database: when there is more,
-	// requests are answered 503 at once, unread. A longer queue would store no
-	// more, and let its requests come too late.
+	// requests are answered 503, unread. A longer queue would store no more, and
+	// let its requests come too late.
 	QueueWait time.Duration `envconfig:"INGEST_QUEUE_WAIT" default:"1s"`
+	// AdmitWait is how long a request may wait, unread, for the queue to have
+	// room before it is answered 503: a burst is stored instead of refused, and
+	// a flood costs little, since its senders wait. Zero refuses at once.
+	AdmitWait time.Duration `envconfig:"INGEST_ADMIT_WAIT" default:"500ms"`
 	// LargeBytes bounds the memory of bodies beyond their first 64 KiB, so
 	// that large bodies of strangers cannot crowd out webhooks of usual size.
 	LargeBytes int64 `envconfig:"INGEST_LARGE_BYTES" default:"67108864"`
@@ -126,8 +130,11 @@ func (c Config) Validate() error {
 		{"the gateways' own time-out", GatewayTimeout},
 	}
 	faults = append(faults, inOrder(order...)...)
-	if c.BodyTimeout >= c.RequestDeadline {
-		fault("INGEST_BODY_TIMEOUT (%s) must be below INGEST_REQUEST_DEADLINE (%s)", c.BodyTimeout, c.RequestDeadline)
+	if c.AdmitWait < 0 {
+		fault("INGEST_ADMIT_WAIT is %s and must not be below zero", c.AdmitWait)
+	}
+	if c.AdmitWait+c.BodyTimeout >= c.RequestDeadline {
+		fault("INGEST_ADMIT_WAIT (%s) and INGEST_BODY_TIMEOUT (%s) must together be below INGEST_REQUEST_DEADLINE (%s)", c.AdmitWait, c.BodyTimeout, c.RequestDeadline)
 	}
 	if c.WriteTimeout <= c.RequestDeadline {
 		fault("INGEST_WRITE_TIMEOUT (%s) must be above INGEST_REQUEST_DEADLINE (%s), or a late 503 could not be sent", c.WriteTimeout, c.RequestDeadline)

@@ -45,10 +45,13 @@ func TestAllFaultsOfTheSettingsAreReportedAtOnceByName(t *testing.T) {
 			[]string{"INGEST_COMMIT_TIMEOUT (6s) must be below INGEST_REQUEST_DEADLINE (5s)"}},
 		"a 503 that could not be written": {func(c *ingest.Config) { c.WriteTimeout = 4 * time.Second }, []string{"INGEST_WRITE_TIMEOUT"}},
 		"a body that takes all the time":  {func(c *ingest.Config) { c.BodyTimeout = 5 * time.Second }, []string{"INGEST_BODY_TIMEOUT"}},
-		"a queue smaller than one body":   {func(c *ingest.Config) { c.QueueBytes = 1000 }, []string{"INGEST_QUEUE_BYTES"}},
-		"memory smaller than one body":    {func(c *ingest.Config) { c.LargeBytes = 1 << 20 }, []string{"INGEST_LARGE_BYTES"}},
-		"a batch beyond sense":            {func(c *ingest.Config) { c.BatchRows = 100000 }, []string{"INGEST_BATCH_ROWS"}},
-		"a stop without time":             {func(c *ingest.Config) { c.DrainTimeout = time.Second }, []string{"INGEST_DRAIN_TIMEOUT"}},
+		"a wait at the door and a body that take all the time": {func(c *ingest.Config) { c.AdmitWait = 2 * time.Second },
+			[]string{"INGEST_ADMIT_WAIT (2s) and INGEST_BODY_TIMEOUT (3s)"}},
+		"a wait below zero":             {func(c *ingest.Config) { c.AdmitWait = -time.Second }, []string{"INGEST_ADMIT_WAIT is -1s"}},
+		"a queue smaller than one body": {func(c *ingest.Config) { c.QueueBytes = 1000 }, []string{"INGEST_QUEUE_BYTES"}},
+		"memory smaller than one body":  {func(c *ingest.Config) { c.LargeBytes = 1 << 20 }, []string{"INGEST_LARGE_BYTES"}},
+		"a batch beyond sense":          {func(c *ingest.Config) { c.BatchRows = 100000 }, []string{"INGEST_BATCH_ROWS"}},
+		"a stop without time":           {func(c *ingest.Config) { c.DrainTimeout = time.Second }, []string{"INGEST_DRAIN_TIMEOUT"}},
 	} {
 		config := defaults()
 		c.change(&config)

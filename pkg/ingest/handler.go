@@ -85,10 +85,12 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 		in.overflow(w, src, "requests")
 		return
 	}
-	if in.committer.late() {
-		in.overflow(w, src, "wait") // before the body is read and verified, which is most of the work
+	// Before the body is read and verified, which is most of the work.
+	if full := in.committer.admit(); full != "" {
+		in.overflow(w, src, full)
 		return
 	}
+	admitted := time.Now()
 	peer, clientVerified := in.senders.of(r)
 	if len(src.allowed) > 0 && !provider.Contains(src.allowed, peer) {
 		in.refuse(w, src, provider.Request{}, 0, provider.ReasonAddress)
@@ -96,7 +98,7 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 	}
 	l := loan{from: &in.large}
 	defer l.giveBack()
-	req, sent, err := in.read(w, r, started, &l)
+	req, sent, err := in.read(w, r, admitted, &l)
 	if err != nil {
 		in.refuseBody(w, src, err)
 		return
@@ -177,10 +179,10 @@ func (in *Ingest) refuse(w http.ResponseWriter, src source, req provider.Request
 	}
 }
 
-// read reads and decodes the body. sent are the bytes on the wire; they are
+// read reads and decodes the body, for which there is time from now on. sent are the bytes on the wire; they are
 // those of the request unless there was a content encoding.
-func (in *Ingest) read(w http.ResponseWriter, r *http.Request, started time.Time, l *loan) (req provider.Request, sent []byte, err error) {
-	sent, err = readBody(w, r, in.config.BodyLimit, started.Add(in.config.BodyTimeout), l)
+func (in *Ingest) read(w http.ResponseWriter, r *http.Request, now time.Time, l *loan) (req provider.Request, sent []byte, err error) {
+	sent, err = readBody(w, r, in.config.BodyLimit, now.Add(in.config.BodyTimeout), l)
 	if err != nil {
 		return provider.Request{}, nil, err
 	}

@@ -104,7 +104,7 @@ func New(c Config, p Parts) *Ingest {
 	in.large.left.Store(c.LargeBytes)
 	cm := &committer{
 		config: c, store: p.Store, refused: p.Refused, offer: p.Publisher.Offer, log: in.log,
-		queue: make(chan *unit, c.QueueRequests),
+		queue: make(chan *unit, c.QueueRequests), door: make(chan struct{}),
 	}
 	in.metrics = newMetrics(p.Metrics,
 		func() float64 { return float64(len(cm.queue)) },
@@ -144,7 +144,7 @@ func (in *Ingest) Server() *http.Server {
 		Handler:                      in,
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            in.config.HeaderTimeout,
-		ReadTimeout:                  in.config.HeaderTimeout + in.config.BodyTimeout,
+		ReadTimeout:                  in.config.HeaderTimeout + in.config.AdmitWait + in.config.BodyTimeout,
 		WriteTimeout:                 in.config.WriteTimeout,
 		IdleTimeout:                  in.config.IdleTimeout,
 		MaxHeaderBytes:               in.config.HeaderLimit,

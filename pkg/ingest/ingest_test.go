@@ -177,7 +177,7 @@ func defaults() ingest.Config {
 		Addr: "127.0.0.1:0", BodyLimit: 1 << 20, HeaderLimit: 128 << 10,
 		HeaderTimeout: 5 * time.Second, BodyTimeout: 3 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		RequestDeadline: 5 * time.Second, CommitTimeout: 4500 * time.Millisecond, RetryAfter: 2 * time.Second, DrainTimeout: 15 * time.Second,
-		BatchRows: 256, BatchBytes: 4 << 20, Flushers: 2, QueueRequests: 4096, QueueWait: time.Second, QueueBytes: 64 << 20, LargeBytes: 64 << 20,
+		BatchRows: 256, BatchBytes: 4 << 20, Flushers: 2, QueueRequests: 4096, QueueWait: time.Second, AdmitWait: 500 * time.Millisecond, QueueBytes: 64 << 20, LargeBytes: 64 << 20,
 		MaxRequests: 8192, EventsPerRequest: 1000,
 	}
 }

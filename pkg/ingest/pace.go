@@ -41,10 +41,57 @@ func (p *pace) now() time.Duration {
 	return max(p.usual, time.Since(p.newest))
 }
 
-// late says that a request which joined the queue now would wait for longer
-// than it should. Less than a whole batch is never late: it goes with the next
-// one, however long a database that stands still keeps us.
-func (c *committer) late() bool {
+// crowded says why a request should not join the queue now, in the words of
+// the metric: it is full, or the request would wait for longer than it should.
+// "" is that it may. Less than a whole batch is never too long: it goes with
+// the next one, however long a database that stands still keeps us.
+func (c *committer) crowded() string {
+	waiting := len(c.queue)
+	if waiting >= cap(c.queue) || c.bytes.Load() >= c.config.QueueBytes {
+		return "queue"
+	}
+	if c.wait() > c.config.QueueWait {
+		return "wait"
+	}
+	return ""
+}
+
+// wait is how long the whole batches in the queue will take.
+func (c *committer) wait() time.Duration {
 	batches := len(c.queue) / c.config.BatchRows
-	return batches > 0 && time.Duration(batches)*c.pace.now()/time.Duration(c.config.Flushers) > c.config.QueueWait
+	if batches == 0 {
+		return 0
+	}
+	return time.Duration(batches) * c.pace.now() / time.Duration(c.config.Flushers)
+}
+
+// admit waits until the queue has room for one more request, but not longer
+// than AdmitWait, and says what it was for want of which it has none, or "".
+func (c *committer) admit() (full string) {
+	if full = c.crowded(); full == "" || c.config.AdmitWait == 0 {
+		return full
+	}
+	limit := time.NewTimer(c.config.AdmitWait)
+	defer limit.Stop()
+	select {
+	case <-c.door:
+		return ""
+	case <-limit.C:
+		return c.crowded()
+	}
+}
+
+// letIn lets those in that have waited longest, a batch of them: what comes in
+// for each batch that leaves is no more than it can hold.
+func (c *committer) letIn() {
+	for range c.config.BatchRows {
+		if c.crowded() != "" {
+			return
+		}
+		select {
+		case c.door <- struct{}{}:
+		default: // nobody waits
+			return
+		}
+	}
 }

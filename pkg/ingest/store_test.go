@@ -296,7 +296,7 @@ func TestAQueueThatWouldTakeTooLongRefusesAtOnce(t *testing.T) {
 	g := newGate(db)
 	w := worldOn(t, db, func(c *ingest.Config, p *ingest.Parts) {
 		p.Store, c.Flushers = g, 1
-		c.BatchRows, c.QueueWait = 10, 400*time.Millisecond
+		c.BatchRows, c.QueueWait, c.AdmitWait = 10, 400*time.Millisecond, 0
 	})
 	var wg sync.WaitGroup
 	var stored atomic.Int32
@@ -334,13 +334,85 @@ func TestAQueueThatWouldTakeTooLongRefusesAtOnce(t *testing.T) {
 	}
 }
 
+// A burst beyond the queue is stored, not refused, when the database gets to it
+// in time; until then its bodies are not read.
+func TestABurstWaitsUnreadForRoomAndIsStored(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	g := newGate(db)
+	w := worldOn(t, db, func(c *ingest.Config, p *ingest.Parts) {
+		p.Store, c.Flushers = g, 1
+		c.BatchRows, c.QueueRequests, c.AdmitWait = 5, 10, 1500*time.Millisecond
+	})
+	var wg sync.WaitGroup
+	var stored, other atomic.Int32
+	post := func(n int) {
+		wg.Go(func() {
+			if r := w.do(signed(w.url, fmt.Sprintf(`{"id":"burst%d"}`, n))); r.status == 200 {
+				stored.Add(1)
+			} else {
+				other.Add(1)
+			}
+		})
+	}
+	post(0)
+	<-g.entered
+	for n := range 10 {
+		post(n + 1)
+	}
+	eventually(t, "the queue is full", func() bool { return w.metric("queue_requests") == 10 })
+	for n := range 60 {
+		post(n + 11)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if n := stored.Load() + other.Load(); n != 0 {
+		t.Errorf("%d requests were answered while the queue was full", n)
+	}
+	close(g.open)
+	wg.Wait()
+	if stored.Load() != 71 || other.Load() != 0 {
+		t.Errorf("%d stored and %d refused, want all 71 stored", stored.Load(), other.Load())
+	}
+	if got := w.metric(`overflow_total{what="queue"}`) + w.metric(`overflow_total{what="wait"}`); got != 0 {
+		t.Errorf("overflow counted %v times", got)
+	}
+}
+
+// A flood costs its senders the wait, and gets its 503 when that is over.
+func TestWhoFindsNoRoomIsRefusedAfterTheWaitAndUnread(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	g := newGate(db)
+	w := worldOn(t, db, func(c *ingest.Config, p *ingest.Parts) {
+		p.Store, c.Flushers = g, 1
+		c.QueueRequests, c.AdmitWait = 1, 400*time.Millisecond
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() { w.do(signed(w.url, `{"id":"held"}`)) })
+	<-g.entered
+	wg.Go(func() { w.do(signed(w.url, `{"id":"queued"}`)) })
+	eventually(t, "the queue is full", func() bool { return w.metric("queue_requests") == 1 })
+	at := time.Now()
+	forged := signed(w.url, `{"id":"forged"}`)
+	forged.Header.Set(signatureHeader, "wrong") // who it is from is not looked at
+	r := w.do(forged)
+	if took := time.Since(at); r.status != 503 || r.header.Get("Retry-After") != "2" || took < 400*time.Millisecond || took > 900*time.Millisecond {
+		t.Errorf("%d with Retry-After %q after %s, want 503 after 400ms", r.status, r.header.Get("Retry-After"), took)
+	}
+	if got := w.metric(`overflow_total{what="queue"}`); got != 1 {
+		t.Errorf("overflow counted %v times", got)
+	}
+	close(g.open)
+	wg.Wait()
+}
+
 func TestALateCommitIsAnsweredInTimeWithAnError(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.New(t)
 	g := newGate(db)
 	w := worldOn(t, db, func(c *ingest.Config, p *ingest.Parts) {
 		p.Store, c.Flushers = g, 1
-		c.BodyTimeout, c.CommitTimeout, c.RequestDeadline = 200*time.Millisecond, 400*time.Millisecond, 500*time.Millisecond
+		c.AdmitWait, c.BodyTimeout, c.CommitTimeout, c.RequestDeadline = 100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond, 500*time.Millisecond
 	})
 	var wg sync.WaitGroup
 	for n := range 5 {
