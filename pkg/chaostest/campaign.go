@@ -68,7 +68,7 @@ func playAct(ctx context.Context, cfg Config, act Act, seed uint64, d time.Durat
 
 	background, stopBackground := context.WithCancel(ctx)
 	defer stopBackground()
-	go w.sweeps.loop(background)
+	go w.sweeps.loop(background, 4*time.Second, 10*time.Second)
 	watched := make(chan struct{})
 	go func() { defer close(watched); watch.run(background) }()
 	type stormed struct {

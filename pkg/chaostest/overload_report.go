@@ -25,6 +25,8 @@ type OverloadReport struct {
 	Stored        int64    `json:"stored"`
 	Lost          int64    `json:"lost"` // acknowledged and not stored
 	Backlog       int64    `json:"backlog_at_end"`
+	LeftToSweeper int      `json:"left_to_sweeper"` // notices that found no place in the publisher's line
+	Left          int      `json:"left"`            // not final drained_after_s later
 	DrainSeconds  float64  `json:"drained_after_s"`
 	Before        pulse    `json:"before"`
 	After         pulse    `json:"after"`
@@ -102,8 +104,8 @@ func (r *OverloadReport) Markdown(out io.Writer) {
 	fmt.Fprintf(out, "Peak %.0f accepted/s. Overload for %.0f s: %s. **%.0f %% of the peak were kept.**\n\n", r.Peak, r.Overload.Seconds, r.overload(), 100*r.Kept)
 	fmt.Fprintf(out, "Memory of ingest: %.0f MiB at the start, at most %.0f MiB in the first half and %.0f MiB in all, %.0f MiB at the end, %.0f MiB when everything was final. %d events were answered 200, %d of them are not stored.\n\n",
 		r.StartMiB, r.HalfPeakMiB, r.PeakMiB, r.EndMiB, r.LastMiB, r.Acknowledged, r.Lost)
-	fmt.Fprintf(out, "New events before: %s. From %.1f s after the overload: %s. As it ended %d events waited to be processed; all were final %.0f s later.\n",
-		r.Before, r.RestoredAfter, r.After, r.Backlog, r.DrainSeconds)
+	fmt.Fprintf(out, "New events before: %s. From %.1f s after the overload: %s. As it ended %d events waited to be processed; %.0f s later %d of them were not final. Notices of %d events found no place in the publisher's line and were left to the sweeper.\n",
+		r.Before, r.RestoredAfter, r.After, r.Backlog, r.DrainSeconds, r.Left, r.LeftToSweeper)
 	var lines []string
 	if r.Error != "" {
 		lines = append(lines, "it did not come to its end: "+r.Error)

@@ -102,7 +102,7 @@ func measureRecovery(ctx context.Context, cfg RecoveryConfig, r *RecoveryReport)
 	bg, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.loadLightly(bg, load) }()
-	go w.sweeps.loop(bg)
+	go w.sweeps.loop(bg, 4*time.Second, 10*time.Second)
 	defer func() { stop(); <-ended }()
 
 	next := func() []*gatewaysim.Delivery {

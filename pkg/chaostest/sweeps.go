@@ -67,13 +67,13 @@ func (s *sweeps) pass(ctx context.Context, olderThan time.Duration, more ...stri
 	return err
 }
 
-// loop sweeps until ctx ends.
-func (s *sweeps) loop(ctx context.Context) {
+// loop sweeps until ctx ends, with a pause after each pass.
+func (s *sweeps) loop(ctx context.Context, pause, olderThan time.Duration) {
 	for ctx.Err() == nil {
-		_ = s.pass(ctx, 10*time.Second) // what failed, the next one does
+		_ = s.pass(ctx, olderThan) // what failed, the next one does
 		select {
 		case <-ctx.Done():
-		case <-time.After(4 * time.Second):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -47,7 +47,7 @@ var receiving = []Mutant{
 		Name:    "publisher-blocks-when-it-is-full",
 		Breaks:  "an offer waits for room",
 		Harm:    "a broker that is away stops the flushers, and with them every webhook",
-		Changes: []Change{{"pkg/queue/publisher.go", "return true\n\tdefault:", "return true\n\tcase <-time.After(2 * time.Millisecond):"}},
+		Changes: []Change{{"pkg/queue/publisher.go", "p.overflowed.Add(1)\n", "time.Sleep(2 * time.Millisecond)\n\tp.overflowed.Add(1)\n"}},
 		Tests:   []Tests{in("pkg/queue", "TestOfferNeverBlocksAndCountsWhatDoesNotFit")},
 	},
 	{

@@ -12,9 +12,9 @@ import (
 
 // PublisherConfig bounds a Publisher; zero values mean the defaults.
 type PublisherConfig struct {
-	// Capacity is how many notices may wait; default 16,384. One costs about
-	// 100 bytes. What does not fit is left to the sweeper.
-	Capacity int `envconfig:"PUBLISH_CAPACITY" default:"16384"`
+	// Capacity is how many notices may wait; default 131,072. One costs about
+	// 100 bytes while it waits. What does not fit is left to the sweeper.
+	Capacity int `envconfig:"PUBLISH_CAPACITY" default:"131072"`
 }
 
 // Publisher takes notices off the request path: the answer to a gateway never
@@ -24,7 +24,7 @@ type PublisherConfig struct {
 type Publisher struct {
 	conn  *Conn
 	log   *zap.Logger
-	queue chan event.Notice
+	queue line
 	again again // of Run's goroutine only
 
 	published, waiting, failed, recovered, overflowed atomic.Uint64
@@ -44,28 +44,26 @@ type PublisherStats struct {
 // NewPublisher returns a Publisher; Run makes it work.
 func NewPublisher(conn *Conn, cfg PublisherConfig, log *zap.Logger) *Publisher {
 	if cfg.Capacity <= 0 {
-		cfg.Capacity = 16384
+		cfg.Capacity = 131072
 	}
-	return &Publisher{conn: conn, log: log.Named("publisher"), queue: make(chan event.Notice, cfg.Capacity), again: again{most: cfg.Capacity}}
+	return &Publisher{conn: conn, log: log.Named("publisher"), queue: newLine(cfg.Capacity), again: again{most: cfg.Capacity}}
 }
 
 // Offer hands a notice over and never blocks; false means that there was no
 // room and that the sweeper will find the event.
 func (p *Publisher) Offer(n event.Notice) bool {
-	select {
-	case p.queue <- n:
+	if p.queue.put(n) {
 		return true
-	default:
-		p.overflowed.Add(1)
-		return false
 	}
+	p.overflowed.Add(1)
+	return false
 }
 
 // Stats reads the counters.
 func (p *Publisher) Stats() PublisherStats {
 	return PublisherStats{
 		Published: p.published.Load(), Waiting: p.waiting.Load(),
-		Failed: p.failed.Load(), Recovered: p.recovered.Load(), Overflowed: p.overflowed.Load(), Queued: len(p.queue),
+		Failed: p.failed.Load(), Recovered: p.recovered.Load(), Overflowed: p.overflowed.Load(), Queued: p.queue.len(),
 	}
 }
 
@@ -83,8 +81,8 @@ func (p *Publisher) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case n := <-p.queue:
-			p.publish(context.WithoutCancel(ctx), p.take(n))
+		case <-p.queue.some:
+			p.publish(context.WithoutCancel(ctx), p.queue.take(takeAtOnce))
 		case <-connected:
 			p.again.hurry()
 		case <-due:
@@ -97,35 +95,20 @@ func (p *Publisher) Run(ctx context.Context) error {
 // any more. It returns how many were left when ctx ended.
 func (p *Publisher) Drain(ctx context.Context) (left int) {
 	for ctx.Err() == nil {
-		select {
-		case n := <-p.queue:
-			p.publish(ctx, p.take(n))
-		default:
+		batch := p.queue.take(takeAtOnce)
+		if len(batch) == 0 {
 			if len(p.again.kept) > 0 {
 				p.retry(ctx) // one last time, as much as one call takes
 			}
 			return 0
 		}
+		p.publish(ctx, batch)
 	}
-	return len(p.queue)
+	return p.queue.len()
 }
 
 // takeAtOnce is how many share one call of Publish.
 const takeAtOnce = 4 * window
-
-// take collects what waits behind the first, without waiting.
-func (p *Publisher) take(first event.Notice) []event.Notice {
-	batch := []event.Notice{first}
-	for len(batch) < takeAtOnce {
-		select {
-		case n := <-p.queue:
-			batch = append(batch, n)
-		default:
-			return batch
-		}
-	}
-	return batch
-}
 
 func (p *Publisher) publish(ctx context.Context, batch []event.Notice) {
 	var failure error

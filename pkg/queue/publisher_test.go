@@ -68,6 +68,38 @@ func TestEveryOfferedNoticeIsAccountedFor(t *testing.T) {
 	}
 }
 
+// A broker that is slower than the database for minutes must not cost its
+// events the sweeper's minutes: as installed, what an overload of ten minutes
+// can leave behind finds room.
+func TestALongLineIsPublishedWhole(t *testing.T) {
+	t.Parallel()
+	_, conn, _ := world(t, queue.Config{})
+	p := queue.NewPublisher(conn, queue.PublisherConfig{}, zap.NewNop())
+	for _, n := range notices(1, 100_000) {
+		if !p.Offer(n) {
+			t.Fatal("no room")
+		}
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	// The line is served while it is added to.
+	for _, n := range notices(100_001, 101_000) {
+		p.Offer(n)
+	}
+	queuetest.Eventually(t, time.Minute, "all published", func() bool { return p.Stats().Published == 101_000 })
+	stop()
+	wg.Wait()
+	if got := p.Stats(); got.Overflowed != 0 || got.Queued != 0 {
+		t.Errorf("stats %+v", got)
+	}
+}
+
 func TestDrainStopsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	conn := queuetest.New(t)
