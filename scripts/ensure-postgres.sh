@@ -3,6 +3,7 @@
 # Ubuntu; says what to install elsewhere. No server is started or configured:
 # tests and demo run private clusters of their own.
 set -euo pipefail
+source "$(dirname "$0")/apt.sh"
 
 found() {
   local dir
@@ -35,28 +36,13 @@ HINT
   exit 1
 fi
 
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
-    echo "PostgreSQL is needed; run: sudo apt-get install postgresql" >&2
-    exit 1
-  fi
-  as_root=(sudo -n)
-fi
-
-echo "installing PostgreSQL with apt-get"
-export DEBIAN_FRONTEND=noninteractive
+need_apt PostgreSQL postgresql
 # The package makes and starts a cluster of its own unless told otherwise.
 if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
   "${as_root[@]}" mkdir -p /etc/postgresql-common
   echo "create_main_cluster = false" | "${as_root[@]}" tee /etc/postgresql-common/createcluster.conf >/dev/null
 fi
-install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends
-  -o Dpkg::Options::=--force-confold postgresql)
-if ! "${install[@]}"; then
-  "${as_root[@]}" apt-get update -q
-  "${install[@]}"
-fi
+apt_install postgresql
 
 if ! found; then
   echo "apt-get installed postgresql, but initdb was not found under /usr/lib/postgresql" >&2

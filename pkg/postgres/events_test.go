@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/umavez/umavez/pkg/event"
 	"github.com/umavez/umavez/pkg/postgres"
 	"github.com/umavez/umavez/pkg/postgres/postgrestest"
@@ -670,6 +672,30 @@ INSERT INTO events (provider, account, dedupe_key, type, secret, body_sha256) VA
 	}
 }
 
+// storedAgainBehind stores the event once more, finds that this waits for tx,
+// commits tx, and finds that the event was taken for a mere duplicate.
+func storedAgainBehind(t *testing.T, db *postgres.DB, waits func() bool, tx pgx.Tx, id int64) {
+	t.Helper()
+	var again []event.Stored
+	stored := make(chan error, 1)
+	go func() {
+		var err error
+		again, err = db.InsertEvents(context.WithoutCancel(t.Context()), []event.Arrival{arrival("k")})
+		stored <- err
+	}()
+	for deadline := time.Now().Add(5 * time.Second); !waits(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the second copy does not wait for what is under way")
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stored; err != nil || again[0] != (event.Stored{ID: id}) {
+		t.Errorf("the second copy: %+v, %v; want a mere duplicate of event %d", again, err, id)
+	}
+}
+
 func TestCase_B3_ACopyThatIsJustBeingStoredIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	home := postgrestest.New(t)
@@ -685,24 +711,7 @@ WITH e AS (INSERT INTO events (provider, account, dedupe_key, type, secret, body
 INSERT INTO event_work (event_id) SELECT id FROM e RETURNING event_id`).Scan(&first); err != nil {
 		t.Fatal(err)
 	}
-	var again []event.Stored
-	stored := make(chan error, 1)
-	go func() {
-		var err error
-		again, err = db.InsertEvents(context.WithoutCancel(t.Context()), []event.Arrival{arrival("k")})
-		stored <- err
-	}()
-	for deadline := time.Now().Add(5 * time.Second); !waits(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the second copy does not wait for the first one")
-		}
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-stored; err != nil || again[0] != (event.Stored{ID: first}) {
-		t.Errorf("the second copy: %+v, %v; want a duplicate of event %d", again, err, first)
-	}
+	storedAgainBehind(t, db, waits, tx, first)
 }
 
 // Somebody revives a dead event and a processor settles it while a second
@@ -728,24 +737,7 @@ func TestAResendThatSawTheEventDeadReadsAgainUnderTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var again []event.Stored
-	stored := make(chan error, 1)
-	go func() {
-		var err error
-		again, err = db.InsertEvents(context.WithoutCancel(t.Context()), []event.Arrival{arrival("k")})
-		stored <- err
-	}()
-	for deadline := time.Now().Add(5 * time.Second); !waits(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the resend does not wait for the revival that is under way")
-		}
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-stored; err != nil || again[0] != (event.Stored{ID: id}) {
-		t.Errorf("the resend: %+v, %v; want a mere duplicate of event %d", again, err, id)
-	}
+	storedAgainBehind(t, db, waits, tx, id)
 	if n := scan[int](t, home, `SELECT count(*) FROM event_work`); n != 0 {
 		t.Error("an event that was processed is to be worked off again")
 	}
