@@ -140,4 +140,7 @@ func registerPublisher(reg prometheus.Registerer, p *queue.Publisher) {
 		Name: "umavez_publish_recovered_total", Help: "Notices that failed and that a later try got through.",
 	}, func() float64 { return float64(p.Stats().Recovered) }))
 	count("overflowed", func(s queue.PublisherStats) uint64 { return s.Overflowed })
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "umavez_publish_queued", Help: "Notices that wait to be published, or are held back while processors are behind.",
+	}, func() float64 { return float64(p.Stats().Queued) }))
 }

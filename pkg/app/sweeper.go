@@ -89,6 +89,7 @@ func publisher(conn *queue.Conn) sweeper.Publish {
 		queue.Stored: sweeper.Stored, queue.Waiting: sweeper.Waiting, queue.Failed: sweeper.Failed,
 	}
 	return func(ctx context.Context, notices []event.Notice) []sweeper.PublishState {
+		conn.AwaitRoom(ctx)
 		out := make([]sweeper.PublishState, len(notices))
 		for i, p := range conn.Publish(ctx, notices) {
 			out[i] = states[p.Result]

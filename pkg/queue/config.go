@@ -25,6 +25,10 @@ type Config struct {
 	// PaymentsMaxBytes bounds the stream of domain events. When it is full,
 	// the oldest go; the outbox still has them.
 	PaymentsMaxBytes int64 `envconfig:"NATS_PAYMENTS_MAX_BYTES" default:"4294967296"`
+	// Ahead is how many messages may wait for processors before notices are held
+	// back: the stream is served in its order, so what is put into it stands
+	// before the next event. Below zero there is no bound.
+	Ahead int `envconfig:"PUBLISH_AHEAD" default:"8192"`
 	// AckWait is after how long an unfinished delivery goes to another
 	// processor: more than a lookup (5 s) and a transaction (5 s) together.
 	AckWait time.Duration `envconfig:"NATS_ACK_WAIT" default:"30s"`
@@ -106,6 +110,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PaymentsMaxBytes == 0 {
 		c.PaymentsMaxBytes = 4 << 30
+	}
+	if c.Ahead == 0 {
+		c.Ahead = 8192
 	}
 	if c.AckWait == 0 {
 		c.AckWait = 30 * time.Second

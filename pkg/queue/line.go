@@ -1,14 +1,15 @@
 package queue
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/umavez/umavez/pkg/event"
 )
 
-// line is a queue of notices that costs memory only for those that wait, so
-// that it may be long: a broker that is slower than the database for minutes,
-// as in an overload, must not cost events the sweeper's minutes.
+// line keeps the notices that wait, and costs memory only for them, so that it
+// may be long: a broker or processors that are slower than the database for
+// minutes, as in an overload, must not cost events the sweeper's minutes.
 type line struct {
 	most int
 	some chan struct{} // holds one as long as somebody waits
@@ -31,13 +32,14 @@ func (l *line) put(n event.Notice) bool {
 	return true
 }
 
-// take gives the oldest, at most so many, and does not wait for any.
+// take gives the newest in their order, at most so many, and does not wait for
+// any.
 func (l *line) take(most int) []event.Notice {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := min(most, len(l.waiting))
-	taken := l.waiting[:n:n]
-	if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
+	rest := max(0, len(l.waiting)-most)
+	taken := slices.Clone(l.waiting[rest:])
+	if l.waiting = l.waiting[:rest]; rest == 0 {
 		l.waiting = nil // the array behind it may be large
 	} else {
 		l.ring()

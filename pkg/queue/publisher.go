@@ -21,11 +21,19 @@ type PublisherConfig struct {
 // waits for the broker. What times out, fails or is unknown is counted, kept
 // and published again when the broker takes it; what overflows, or does not get
 // through within minutes, is left to the sweeper.
+//
+// While processors are behind, the newest goes first: the queue is served in
+// its order, so whatever is put into it stands before the next event. Held
+// back, a backlog delays itself alone, and its events are as safe as before,
+// stored and found by the sweeper.
 type Publisher struct {
 	conn  *Conn
 	log   *zap.Logger
 	queue line
 	again again // of Run's goroutine only
+
+	taken, answered atomic.Uint64
+	seen            atomic.Pointer[look]
 
 	published, waiting, failed, recovered, overflowed atomic.Uint64
 	lastWarning                                       time.Time // of Run's goroutine only
@@ -72,17 +80,31 @@ func (p *Publisher) Stats() PublisherStats {
 // a round trip. What failed is tried again as soon as the broker is back. Work
 // in hand when ctx ends is finished.
 func (p *Publisher) Run(ctx context.Context) error {
+	looking := make(chan struct{})
+	go func() {
+		defer close(looking)
+		p.lookAhead(ctx)
+	}()
+	defer func() { <-looking }()
 	for {
 		connected := p.conn.nextConnect()
-		var due <-chan time.Time
+		var due, held <-chan time.Time
 		if wait := p.again.wait(); wait >= 0 {
 			due = time.After(wait)
+		}
+		some, most := p.queue.some, p.most()
+		if most == 0 {
+			some, held = nil, time.After(lookEvery)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-p.queue.some:
-			p.publish(context.WithoutCancel(ctx), p.queue.take(takeAtOnce))
+		case <-some:
+			batch := p.queue.take(most)
+			p.taken.Add(uint64(len(batch)))
+			p.publish(context.WithoutCancel(ctx), batch)
+			p.answered.Add(uint64(len(batch)))
+		case <-held:
 		case <-connected:
 			p.again.hurry()
 		case <-due:

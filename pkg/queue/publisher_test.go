@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -73,9 +74,9 @@ func TestEveryOfferedNoticeIsAccountedFor(t *testing.T) {
 // can leave behind finds room.
 func TestALongLineIsPublishedWhole(t *testing.T) {
 	t.Parallel()
-	_, conn, _ := world(t, queue.Config{})
+	_, conn, _ := world(t, queue.Config{Ahead: -1})
 	p := queue.NewPublisher(conn, queue.PublisherConfig{}, zap.NewNop())
-	for _, n := range notices(1, 100_000) {
+	for _, n := range notices(1, 20_000) {
 		if !p.Offer(n) {
 			t.Fatal("no room")
 		}
@@ -89,14 +90,97 @@ func TestALongLineIsPublishedWhole(t *testing.T) {
 		}
 	})
 	// The line is served while it is added to.
-	for _, n := range notices(100_001, 101_000) {
+	for _, n := range notices(20_001, 21_000) {
 		p.Offer(n)
 	}
-	queuetest.Eventually(t, time.Minute, "all published", func() bool { return p.Stats().Published == 101_000 })
+	queuetest.Eventually(t, time.Minute, "all published", func() bool { return p.Stats().Published == 21_000 })
 	stop()
 	wg.Wait()
 	if got := p.Stats(); got.Overflowed != 0 || got.Queued != 0 {
 		t.Errorf("stats %+v", got)
+	}
+}
+
+// While processors are behind, what stands in the queue stands before the next
+// event. So little stands there, and the newest is put there first.
+func TestABacklogIsHeldBackAndTheNewestGoesFirst(t *testing.T) {
+	t.Parallel()
+	_, conn, _ := world(t, queue.Config{Ahead: 100})
+	p := queue.NewPublisher(conn, queue.PublisherConfig{}, zap.NewNop())
+	var wg sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	defer wg.Wait()
+	defer stop()
+	for _, n := range notices(1, 1000) {
+		p.Offer(n)
+	}
+	wg.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	queuetest.Eventually(t, 5*time.Second, "some are published", func() bool { return p.Stats().Published >= 100 })
+	time.Sleep(500 * time.Millisecond) // in which looks at the queue allow no more
+	if s := p.Stats(); s.Published != 100 || s.Queued != 900 {
+		t.Errorf("with no processor: %+v", s)
+	}
+	p.Offer(notice(5000))
+	k := consumer(t, conn, queue.ConsumerConfig{})
+	var order []int64
+	for len(order) < 1001 {
+		for _, d := range fetch(t, k, 50) {
+			order = append(order, d.EventID)
+			if err := d.Ack(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if order[0] != 901 || order[99] != 1000 {
+		t.Errorf("first came %v", order[:100])
+	}
+	if at := slices.Index(order, 5000); at < 100 || at >= 200 {
+		t.Errorf("a new event came as number %d, and not with the next 100 behind those that stood there", at)
+	}
+}
+
+func TestWhoRingsForManyWaitsWhileProcessorsCatchUp(t *testing.T) {
+	t.Parallel()
+	_, conn, _ := world(t, queue.Config{Ahead: 50})
+	k := consumer(t, conn, queue.ConsumerConfig{})
+	began := time.Now()
+	conn.AwaitRoom(t.Context())
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("an empty queue was waited for, for %s", took)
+	}
+	mustStore(t, conn, notices(1, 400)...)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		conn.AwaitRoom(t.Context())
+	}()
+	for left := 400; left > 0; {
+		// The consumer may have one request's worth on its way to it.
+		if left > 200 {
+			select {
+			case <-ended:
+				t.Fatalf("%d were left to be fetched, and it did not wait", left)
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		for _, d := range fetch(t, k, 50) {
+			left--
+			if err := d.Ack(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	<-ended
+
+	mustStore(t, conn, notices(1001, 1400)...)
+	began = time.Now()
+	conn.AwaitRoom(t.Context()) // and nobody fetches
+	if took := time.Since(began); took < time.Second || took > 20*time.Second {
+		t.Errorf("it waited for %s for processors that do nothing", took)
 	}
 }
 

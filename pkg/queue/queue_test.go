@@ -168,16 +168,23 @@ func TestCase_E13_WhatAFullStreamRefusesIsReportedAsFailed(t *testing.T) {
 	t.Parallel()
 	_, conn, js := world(t, queue.Config{MaxBytes: 1 << 20})
 	all := notices(1, 20000)
-	n := count(conn.Publish(t.Context(), all))
-	if n[queue.Failed] == 0 || n[queue.Stored] == 0 || n[queue.Stored]+n[queue.Failed] != len(all) {
+	published := conn.Publish(t.Context(), all)
+	n := count(published)
+	unknown := 0 // on a busy machine some answers come too late
+	for _, p := range published {
+		if errors.Is(p.Err, queue.ErrUnavailable) {
+			unknown++
+		}
+	}
+	if n[queue.Failed] == unknown || n[queue.Stored] == 0 || n[queue.Stored]+n[queue.Failed] != len(all) {
 		t.Fatalf("results %v of %d: the stream should have become full, and not look like waiting", n, len(all))
 	}
 	stream, err := js.Stream(t.Context(), queue.StreamWebhooks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if have := stream.CachedInfo().State.Msgs; have != uint64(n[queue.Stored]) {
-		t.Errorf("%d messages are in the stream, %d were called stored", have, n[queue.Stored])
+	if have := stream.CachedInfo().State.Msgs; have < uint64(n[queue.Stored]) || have > uint64(n[queue.Stored]+unknown) {
+		t.Errorf("%d messages are in the stream, %d were called stored, and of %d nobody knows", have, n[queue.Stored], unknown)
 	}
 
 	// After the backlog is worked off, the rest goes in: nothing is missing.
