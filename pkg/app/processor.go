@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -70,7 +71,7 @@ func (p *Processor) Parts() []Part {
 		if err := p.meetBroker(ctx, &met); err != nil {
 			return 0, false, err
 		}
-		return p.DB.RelayOutbox(ctx, limit, p.send)
+		return p.DB.RelayOutbox(ctx, limit, p.sendTo(met))
 	}, p.cfg.RelayEvery, p.Log.Named("relay"))
 	worker.Moved = relay.Wake
 	return []Part{
@@ -168,10 +169,20 @@ func (p *Processor) meetBroker(ctx context.Context, met *string) error {
 	return nil
 }
 
-func (p *Processor) send(ctx context.Context, rows []postgres.Outgoing) (int, error) {
-	out := make([]queue.Outgoing, len(rows))
-	for i, r := range rows {
-		out[i] = queue.Outgoing(r)
+var errNotMet = fmt.Errorf("%w: it is away, or was started a moment ago and is not met yet", queue.ErrUnavailable)
+
+// sendTo sends to the broker that was met. One that came a moment ago is met
+// before it gets anything: what is relayed to it would count as what its
+// predecessor took last, and hide what that one lost.
+func (p *Processor) sendTo(met string) func(context.Context, []postgres.Outgoing) (int, error) {
+	return func(ctx context.Context, rows []postgres.Outgoing) (int, error) {
+		if id := p.Queue.Broker(); (id == "" || id != met) && p.cfg.RelayAgain > 0 {
+			return 0, errNotMet
+		}
+		out := make([]queue.Outgoing, len(rows))
+		for i, r := range rows {
+			out[i] = queue.Outgoing(r)
+		}
+		return p.Queue.Relay(ctx, out)
 	}
-	return p.Queue.Relay(ctx, out)
 }

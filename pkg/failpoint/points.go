@@ -133,9 +133,9 @@ var points = []Point{
 	{"postgres.relay_again_begun", "postgres/outbox.go unsend",
 		"the transaction is open", "the relay's lock is waited for"},
 	{"postgres.relay_again_committing", "postgres/outbox.go unsend",
-		"the broker is met, and what it may have lost is unsent", "the commit is sent"},
+		"a piece of what a broker may have lost is unsent, and with the last one it is met", "the commit is sent"},
 	{"postgres.relay_again_committed", "postgres/outbox.go unsend",
-		"the commit was answered", "unsent rows are relayed"},
+		"the commit was answered", "the next piece, or unsent rows are relayed"},
 
 	// postgres: sweeps
 	{"postgres.due_page_asked", "postgres/sweep.go DuePage",

@@ -204,3 +204,61 @@ func TestMeetingABrokerWaitsForTheBatchThatIsUnderWay(t *testing.T) {
 		t.Errorf("%d unsent, want the batch that the old broker took", n)
 	}
 }
+
+// A broker whose machine is without power for hours, and everything else with
+// it, has lost what was relayed just before. That is long ago when it is met.
+func TestWhatABrokerLostIsUnsentHoweverLongItWasAway(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	outbox(t, db, 10)
+	b := &broker{most: 8}
+	meet(t, db, "before", 5*time.Minute)
+	if n, _, _ := db.RelayOutbox(t.Context(), 100, b.send); n != 8 {
+		t.Fatal(n)
+	}
+	for _, age := range []struct {
+		ids  string
+		when string
+	}{{"<= 3", "4 hours"}, {"> 3", "3 hours"}} {
+		if _, err := db.Pool.Exec(t.Context(), `
+UPDATE outbox o SET relayed_at = now() - $1::interval FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM outbox) r
+WHERE o.id = r.id AND o.relayed_at IS NOT NULL AND r.n `+age.ids, age.when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, met := meet(t, db, "after", 5*time.Minute); n != 5 || !met || unsent(t, db) != 7 {
+		t.Errorf("%d unsent, met %t; want the 5 that were relayed last", n, met)
+	}
+}
+
+// Two pieces and a bit, as after busy minutes; one statement for all of them
+// would run out of its time, and the relay would stand still until they are
+// forgotten.
+func TestManyDomainEventsAreUnsentInPiecesAndACallThatFailsMidwayIsGoneOnWith(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	const all = 12_000
+	outbox(t, db, all)
+	if _, err := db.Pool.Exec(t.Context(), `UPDATE outbox SET relayed_at = now() - interval '2 hours'`); err != nil {
+		t.Fatal(err)
+	}
+	pieces := 0
+	db.Hook = func(step string) error {
+		if step == "relay_again_committing" {
+			if pieces++; pieces == 2 {
+				return errors.New("the process dies")
+			}
+		}
+		return nil
+	}
+	t.Cleanup(func() { db.Hook = nil })
+	if n, met, err := db.MeetBroker(t.Context(), "new", 5*time.Minute); err == nil || met || n != 5000 {
+		t.Errorf("%d unsent, met %t, %v; want one piece of 5000 and an error", n, met, err)
+	}
+	if n, met := meet(t, db, "new", 5*time.Minute); n != all-5000 || !met || unsent(t, db) != all {
+		t.Errorf("%d unsent, met %t; want the rest", n, met)
+	}
+	if n, err := db.RelayAgain(t.Context(), 5*time.Minute); n != 0 || err != nil {
+		t.Errorf("%d unsent twice, %v", n, err)
+	}
+}

@@ -31,9 +31,10 @@ type Config struct {
 	AckWait    time.Duration `envconfig:"NATS_ACK_WAIT" default:"30s"`       // the queue's; checked, not set here
 	DueEvery   time.Duration `envconfig:"PROCESSOR_DUE_EVERY" default:"1s"`  // looking for parked events that are due
 	RelayEvery time.Duration `envconfig:"PROCESSOR_RELAY_EVERY" default:"1s"`
-	// RelayAgain is how far back domain events are relayed again when a broker
-	// was started: longer than its sync_interval (2 minutes unless it is set),
-	// since what it acknowledged and had not flushed is lost by a power cut.
+	// RelayAgain is how far back, from what was relayed last, domain events are
+	// relayed again when a broker was started: longer than its sync_interval (2
+	// minutes unless it is set), since what it acknowledged and had not flushed
+	// is lost by a power cut.
 	// Applications see some twice. 0 never does.
 	RelayAgain time.Duration `envconfig:"PROCESSOR_RELAY_AGAIN" default:"5m"`
 }
