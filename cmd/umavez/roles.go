@@ -58,6 +58,9 @@ func brokerCommand() *cobra.Command {
 				return &daemon.ConfigError{Err: err}
 			}
 			defer n.Shutdown()
+			for _, name := range n.Removed {
+				fmt.Fprintf(os.Stderr, "broker: a power cut left too little of the consumer %s to go on with; who makes it again gets everything that its stream holds\n", name)
+			}
 			fmt.Println(n.URL())
 			<-cmd.Context().Done()
 			return nil

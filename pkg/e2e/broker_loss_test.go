@@ -1,6 +1,11 @@
 package e2e
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,5 +80,138 @@ func TestDomainEventsThatTheBrokerLostAreToldAgain(t *testing.T) {
 			t.Errorf("never told again: %s", body)
 		}
 	}
+	verify(t, s.db)
+}
+
+// shop is an application that reads the domain events with a durable consumer
+// and makes it again when it is not there.
+type shop struct {
+	js    jetstream.JetStream
+	mu    sync.Mutex
+	heard map[string]bool // bodies
+}
+
+func newShop(t *testing.T, url string) *shop {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(2*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shop{js: js, heard: map[string]bool{}}
+	var reading sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	reading.Go(func() {
+		for ctx.Err() == nil {
+			if s.read(ctx) != nil {
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+	})
+	t.Cleanup(func() { stop(); reading.Wait(); nc.Close() })
+	return s
+}
+
+func (s *shop) read(ctx context.Context) error {
+	consumer, err := s.js.CreateOrUpdateConsumer(ctx, "PAYMENTS", jetstream.ConsumerConfig{Durable: "shop", AckPolicy: jetstream.AckExplicitPolicy})
+	if err != nil {
+		return err
+	}
+	batch, err := consumer.Fetch(100, jetstream.FetchMaxWait(100*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	for m := range batch.Messages() {
+		s.mu.Lock()
+		s.heard[string(m.Data())] = true
+		s.mu.Unlock()
+		if err := m.DoubleAck(ctx); err != nil {
+			return err
+		}
+	}
+	return batch.Error()
+}
+
+func (s *shop) knows(bodies []string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, body := range bodies {
+		if s.heard[body] {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *shop) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.heard)
+}
+
+// A power cut can leave the place of an application's consumer and lose the
+// messages that it counts, together with the file that says what the consumer
+// is. The server then gives whoever makes the consumer the place of before:
+// what is relayed again must not get numbers that this place calls done.
+func TestDomainEventsAreToldAgainToAConsumerThatKeptItsPlace(t *testing.T) {
+	for _, rest := range []string{"nothing", "the oldest"} {
+		t.Run("where the stream kept "+rest, func(t *testing.T) { toldAgain(t, rest == "the oldest") })
+	}
+}
+
+func toldAgain(t *testing.T, keepOldest bool) {
+	s, w := handStack(t)
+	s.up(1, 2)
+	w.addrs = s.addrs
+	reader := newShop(t, s.broker.URL())
+	sell := func(rounds int) {
+		for range rounds {
+			for _, g := range gateways {
+				one := newSale(g).paid()
+				w.api.tells(g, one)
+				w.take(g, g.body(newHook("paid", "evt_"+one.id, one)))
+			}
+		}
+		s.settle(20 * time.Second)
+	}
+	hears := func(bodies []string, what string) {
+		t.Helper()
+		eventually(t, 30*time.Second, what, func() bool { return reader.knows(bodies) == len(bodies) })
+	}
+	messages := filepath.Join(s.broker.Dir(), "jetstream", "$G", "streams", "PAYMENTS", "msgs")
+	kept := filepath.Join(t.TempDir(), "msgs")
+	sell(1)
+	oldest := domainEvents(t, s.broker.URL())
+	s.broker.Kill()
+	if err := os.CopyFS(kept, os.DirFS(messages)); err != nil {
+		t.Fatal(err)
+	}
+	s.broker.Start()
+	sell(3)
+	all := domainEvents(t, s.broker.URL())
+	hears(all, "everything is told")
+	place := filepath.Join(filepath.Dir(messages), "obs", "shop")
+	eventually(t, 10*time.Second, "the server writes down the place", func() bool {
+		about, err := os.Stat(filepath.Join(place, "o.dat"))
+		return err == nil && time.Since(about.ModTime()) > time.Second
+	})
+	s.broker.Kill()
+	err := errors.Join(os.RemoveAll(messages), os.Remove(filepath.Join(place, "meta.inf")))
+	lost := all
+	if keepOldest {
+		lost = all[len(oldest):]
+		err = errors.Join(err, os.CopyFS(messages, os.DirFS(kept)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.forget()
+	s.broker.Start()
+	hears(lost, "what was lost is told again")
+	sell(1)
+	hears(domainEvents(t, s.broker.URL())[len(all):], "what came since is told")
 	verify(t, s.db)
 }

@@ -10,7 +10,12 @@ import (
 
 // Embedded is a NATS server in this process, for development, the demo, tests
 // and small installations.
-type Embedded struct{ server *server.Server }
+type Embedded struct {
+	server *server.Server
+	// Removed are consumers ("PAYMENTS/shop") of which a power cut had left
+	// too little; see removeLeftovers.
+	Removed []string
+}
 
 // StartEmbedded starts a server with JetStream on disk in dir, reachable from
 // this machine only. Port 0 takes a free one. It has no authentication: every
@@ -31,36 +36,52 @@ func StartEmbeddedSyncing(dir string, port int, every time.Duration) (*Embedded,
 	if dir == "" {
 		return nil, errors.New("embedded NATS: the directory is empty")
 	}
+	removed, err := removeLeftovers(dir, port)
+	if err != nil {
+		return nil, err
+	}
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	s, err := server.NewServer(&server.Options{
+	o := options(dir)
+	o.Port, o.SyncInterval, o.SyncAlways = port, every, every == 0
+	s, err := started(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Embedded{server: s, Removed: removed}, nil
+}
+
+func options(dir string) *server.Options {
+	return &server.Options{
 		ServerName: "umavez-embedded",
 		Host:       "127.0.0.1",
-		Port:       port,
 		JetStream:  true,
 		StoreDir:   dir,
 		// The disk decides; the streams' own limits are configured.
 		JetStreamMaxStore: 1 << 40,
-		SyncInterval:      every,
-		SyncAlways:        every == 0,
 		NoSigs:            true, // signals belong to the process around it
 		NoLog:             true,
 		MaxPayload:        1 << 20,
-	})
+	}
+}
+
+// started is a server that takes connections.
+func started(o *server.Options) (*server.Server, error) {
+	s, err := server.NewServer(o)
 	if err != nil {
 		return nil, fmt.Errorf("embedded NATS: %w", err)
 	}
 	s.Start()
 	if !s.ReadyForConnections(20 * time.Second) {
 		s.Shutdown()
-		return nil, fmt.Errorf("embedded NATS in %s: not ready after 20 s; is the port taken, or the directory used by another server?", dir)
+		return nil, fmt.Errorf("embedded NATS in %s: not ready after 20 s; is the port taken, or the directory used by another server?", o.StoreDir)
 	}
 	if !s.JetStreamEnabled() {
 		s.Shutdown()
-		return nil, fmt.Errorf("embedded NATS in %s: JetStream did not start", dir)
+		return nil, fmt.Errorf("embedded NATS in %s: JetStream did not start", o.StoreDir)
 	}
-	return &Embedded{server: s}, nil
+	return s, nil
 }
 
 // URL is the address for NATS_URL.

@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/umavez/umavez/pkg/powercut"
@@ -161,4 +162,13 @@ func Build(ctx context.Context, root, dir string, out io.Writer) error {
 		return fmt.Errorf("go build: %w", err)
 	}
 	return nil
+}
+
+func medianAndMax(all []time.Duration) (median, most float64) {
+	if len(all) == 0 {
+		return 0, 0
+	}
+	slices.Sort(all)
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	return ms(all[len(all)/2]), ms(all[len(all)-1])
 }

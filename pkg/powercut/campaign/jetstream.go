@@ -52,6 +52,9 @@ type SyncLoss struct {
 	// time: acknowledged by the broker, marked as relayed, and lost. It must
 	// be zero.
 	Untold int `json:"domain_events_untold"`
+	// Skipped are those of them that the stream holds: the application's
+	// consumer believes to have delivered them.
+	Skipped int `json:"domain_events_untold_in_the_stream"`
 }
 
 // JetStream cuts the power of the machine that the broker runs on; PostgreSQL
@@ -172,27 +175,26 @@ func (c *campaign) everyoneTold(ctx context.Context, p *phase, db *postgres.DB, 
 	if err != nil {
 		return err
 	}
-	untold := func() (n int) {
+	untold := func() (keys []string) {
 		for key := range due {
 			if !app.heard(key) {
-				n++
+				keys = append(keys, key)
 			}
 		}
-		return n
+		return keys
 	}
 	// What is in the stream comes within moments.
-	wait := func() int {
-		for until := time.Now().Add(3 * time.Second); untold() > 0 && time.Now().Before(until); {
-			pause(ctx, 20*time.Millisecond)
-		}
-		return untold()
+	missing := untold()
+	for until := time.Now().Add(3 * time.Second); len(missing) > 0 && time.Now().Before(until); missing = untold() {
+		pause(ctx, 20*time.Millisecond)
 	}
-	n := wait()
 	loss.Relayed += len(due)
 	loss.Again += p.toldAgain()
-	loss.Untold += n
-	if n > 0 {
-		c.r.fault("%s, sync %s: %d of %d domain events were relayed and never reached the application", p.name, p.sync, n, len(due))
+	loss.Untold += len(missing)
+	if len(missing) > 0 {
+		where, held := app.place(ctx, missing)
+		loss.Skipped += held
+		c.r.fault("%s, sync %s: %d of %d domain events were relayed and never reached the application; %s", p.name, p.sync, len(missing), len(due), where)
 	}
 	return nil
 }

@@ -93,6 +93,42 @@ func (l *listener) heard(key string) bool {
 	return l.told[key] > 0
 }
 
+// place says where the consumer stands, and which of the domain events that it
+// did not bring are in the stream.
+func (l *listener) place(ctx context.Context, missing []string) (where string, held int) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	stream, err := l.js.Stream(ctx, "PAYMENTS")
+	if err != nil {
+		return fmt.Sprintf("the stream does not answer: %v", err), 0
+	}
+	state := stream.CachedInfo().State
+	at := map[string]uint64{} // the newest copy
+	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+		if m, err := stream.GetMsg(ctx, seq); err == nil {
+			at[keyOf(m.Data)] = seq
+		}
+	}
+	low, high := uint64(0), uint64(0)
+	for _, key := range missing {
+		if seq := at[key]; seq > 0 {
+			held++
+			high = max(high, seq)
+			if low == 0 || seq < low {
+				low = seq
+			}
+		}
+	}
+	where = fmt.Sprintf("the stream (%d to %d) holds %d of them, from %d to %d", state.FirstSeq, state.LastSeq, held, low, high)
+	consumer, err := stream.Consumer(ctx, "shop")
+	if err != nil {
+		return fmt.Sprintf("%s; the consumer does not answer: %v", where, err), held
+	}
+	info := consumer.CachedInfo()
+	return fmt.Sprintf("%s; the consumer delivered up to %d, its ack floor is %d, %d wait for an ack and %d for delivery", where,
+		info.Delivered.Stream, info.AckFloor.Stream, info.NumAckPending, info.NumPending), held
+}
+
 // streams is the newest sequence of each stream, as far as the broker answers.
 func (l *listener) streams(ctx context.Context) map[string]uint64 {
 	last := map[string]uint64{}

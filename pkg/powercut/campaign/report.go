@@ -51,7 +51,8 @@ func (r *Result) rows() [][2]string {
 				[2]string{"sync " + name + ": cuts, streams gone whole", fmt.Sprintf("%d, %d", l.Cuts, l.Vanished)},
 				[2]string{"sync " + name + ": messages of events the broker lost", n(l.Events)},
 				[2]string{"sync " + name + ": messages of domain events it lost", n(l.Domain)},
-				[2]string{"sync " + name + ": domain events, relayed again, never heard", fmt.Sprintf("%d, %d, %d", l.Relayed, l.Again, l.Untold)})
+				[2]string{"sync " + name + ": domain events, relayed again, never heard", fmt.Sprintf("%d, %d, %d", l.Relayed, l.Again, l.Untold)},
+				[2]string{"sync " + name + ": of the unheard, in the stream", n(l.Skipped)})
 		}
 		rows = append(rows, [2]string{"starts on a torn store that were refused", n(b.Refused)})
 	}

@@ -50,6 +50,9 @@ func (s *Server) URL() string { return address(s.port) }
 // Dir is where the server keeps its data.
 func (s *Server) Dir() string { return s.dir }
 
+// Removed are the consumers that the last start removed.
+func (s *Server) Removed() []string { return s.embedded.Removed }
+
 // Start starts a stopped server on its data.
 func (s *Server) Start() {
 	s.t.Helper()
