@@ -22,6 +22,7 @@ import (
 	"github.com/umavez/umavez/pkg/process"
 	"github.com/umavez/umavez/pkg/sweep"
 	"github.com/umavez/umavez/pkg/sweeper"
+	"github.com/umavez/umavez/pkg/truth"
 )
 
 // schemaName keeps the demo apart from everything else in the database, when
@@ -295,35 +296,22 @@ func (w *world) settle(ctx context.Context, cfg Config) (s settled, err error) {
 
 // drain sweeps until nothing is unfinished and everything is relayed.
 func (w *world) drain(ctx context.Context, s *settled) error {
-	var unfinished, unsent int
-	late := func() error {
-		return fmt.Errorf("not final within --settle: %d events unfinished, %d domain events unsent; see the logs in %s", unfinished, unsent, w.logs)
-	}
-	for {
-		var idle int
-		if err := w.db.Pool.QueryRow(ctx, `
-SELECT (SELECT count(*) FROM event_work), (SELECT count(*) FROM outbox WHERE relayed_at IS NULL),
-       (SELECT count(*) FROM event_work w JOIN events e ON e.id = w.event_id WHERE e.received_at < now() - interval '5 seconds' AND w.state = 'pending')`).
-			Scan(&unfinished, &unsent, &idle); err != nil {
-			if ctx.Err() != nil {
-				return late()
-			}
-			return fmt.Errorf("waiting until all is final: %w", err)
-		}
-		w.waiting(unfinished, unsent)
-		if unfinished == 0 && unsent == 0 {
-			return nil
-		}
-		if idle > 0 {
-			if _, err := w.sweeper.Pass(ctx, sweep.Filter{OlderThan: 5 * time.Second}, false); err != nil && ctx.Err() == nil && !errors.Is(err, sweeper.ErrQueue) {
+	const idle = 5 * time.Second
+	last, err := truth.Settle(ctx, w.db, truth.Settling{
+		Idle: idle, Look: 500 * time.Millisecond,
+		Sweep: func(ctx context.Context) error {
+			s.sweeps++
+			if _, err := w.sweeper.Pass(ctx, sweep.Filter{OlderThan: idle}, false); err != nil && !errors.Is(err, sweeper.ErrQueue) {
 				return fmt.Errorf("sweep: %w", err)
 			}
-			s.sweeps++
-		}
-		if !pause(ctx, 500*time.Millisecond) {
-			return late()
-		}
+			return nil
+		},
+		Waiting: func(u truth.Unsettled) { w.waiting(u.Events, u.Unsent) },
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("not final within --settle: %s; see the logs in %s", last, w.logs)
 	}
+	return err
 }
 
 func (w *world) stop() {

@@ -23,6 +23,9 @@ type BrokerLoss struct {
 	// Refused is how often the broker did not start on what the cut had left,
 	// and got an empty store directory instead.
 	Refused int `json:"starts_refused"`
+	// Remade is how many consumers the broker removed at a start, since the cut
+	// had left too little of them.
+	Remade int `json:"consumers_removed"`
 }
 
 // Syncs are the sync intervals that a whole campaign tries: the one of the
@@ -53,7 +56,7 @@ type SyncLoss struct {
 	// be zero.
 	Untold int `json:"domain_events_untold"`
 	// Skipped are those of them that the stream holds: the application's
-	// consumer believes to have delivered them.
+	// consumer believes to have delivered them, or cannot be made.
 	Skipped int `json:"domain_events_untold_in_the_stream"`
 }
 
@@ -190,6 +193,7 @@ func (c *campaign) everyoneTold(ctx context.Context, p *phase, db *postgres.DB, 
 	}
 	loss.Relayed += len(due)
 	loss.Again += p.toldAgain()
+	c.r.Broker.Remade += p.consumersRemoved()
 	loss.Untold += len(missing)
 	if len(missing) > 0 {
 		where, held := app.place(ctx, missing)

@@ -22,6 +22,7 @@ type listener struct {
 
 	mu   sync.Mutex
 	told map[string]int // "payment/seq" -> how often
+	last error          // of the last read
 }
 
 func listen(ctx context.Context, url string) (*listener, error) {
@@ -50,7 +51,11 @@ func (l *listener) close() {
 func (l *listener) run(ctx context.Context) {
 	defer close(l.done)
 	for ctx.Err() == nil {
-		if err := l.read(ctx); err != nil {
+		err := l.read(ctx)
+		l.mu.Lock()
+		l.last = err
+		l.mu.Unlock()
+		if err != nil {
 			select {
 			case <-ctx.Done():
 			case <-time.After(50 * time.Millisecond):
@@ -122,7 +127,9 @@ func (l *listener) place(ctx context.Context, missing []string) (where string, h
 	where = fmt.Sprintf("the stream (%d to %d) holds %d of them, from %d to %d", state.FirstSeq, state.LastSeq, held, low, high)
 	consumer, err := stream.Consumer(ctx, "shop")
 	if err != nil {
-		return fmt.Sprintf("%s; the consumer does not answer: %v", where, err), held
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return fmt.Sprintf("%s; the consumer does not answer: %v; the application last heard: %v", where, err, l.last), held
 	}
 	info := consumer.CachedInfo()
 	return fmt.Sprintf("%s; the consumer delivered up to %d, its ack floor is %d, %d wait for an ack and %d for delivery", where,

@@ -16,6 +16,12 @@ func (p *phase) toldAgain() int {
 	return p.logged("processor-1", "outbox.broker_met") + p.logged("processor-2", "outbox.broker_met")
 }
 
+// consumersRemoved is how many consumers the broker removed at its starts.
+func (p *phase) consumersRemoved() int {
+	text, _ := os.ReadFile(filepath.Join(p.logs, "broker.log"))
+	return bytes.Count(text, []byte("left too little of the consumer"))
+}
+
 // logged sums what the lines of one kind count in a role's log.
 func (p *phase) logged(role, event string) (sum int) {
 	text, _ := os.ReadFile(filepath.Join(p.logs, role+".log"))

@@ -54,7 +54,8 @@ func (r *Result) rows() [][2]string {
 				[2]string{"sync " + name + ": domain events, relayed again, never heard", fmt.Sprintf("%d, %d, %d", l.Relayed, l.Again, l.Untold)},
 				[2]string{"sync " + name + ": of the unheard, in the stream", n(l.Skipped)})
 		}
-		rows = append(rows, [2]string{"starts on a torn store that were refused", n(b.Refused)})
+		rows = append(rows, [2]string{"starts on a torn store that were refused", n(b.Refused)},
+			[2]string{"consumers of which a cut had left too little, removed", n(b.Remade)})
 	}
 	return append(rows, [2]string{"faults", n(r.Faulty)}, [2]string{"time", fmt.Sprintf("%.0f s", r.Seconds)})
 }

@@ -62,34 +62,13 @@ func (p *phase) settle(ctx context.Context, db *postgres.DB) error {
 	return p.c.verify(ctx, db, time.Minute, p.name+" at the end")
 }
 
-// drain sweeps, as on-call does after an incident, until nothing is unfinished
-// and all domain events are relayed.
+// drain sweeps until nothing is unfinished and all domain events are relayed.
 func (p *phase) drain(ctx context.Context, db *postgres.DB) error {
-	var swept time.Time
-	last := "nobody knows what was unfinished"
-	for {
-		var unfinished, idle, unsent int
-		var reasons string
-		err := db.Pool.QueryRow(ctx, `
-SELECT count(*), count(*) FILTER (WHERE w.state = 'pending' AND e.received_at < now() - interval '3 seconds'),
-       (SELECT count(*) FROM outbox WHERE relayed_at IS NULL), COALESCE(string_agg(DISTINCT w.state || ' ' || COALESCE(w.reason, w.last_error, ''), ', '), '')
-FROM event_work w JOIN events e ON e.id = w.event_id`).Scan(&unfinished, &idle, &unsent, &reasons)
-		switch {
-		case err == nil && unfinished == 0 && unsent == 0:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("%s: not final in time: %s", p.name, last)
-		case err != nil:
-			return err
-		case idle > 0 && time.Since(swept) > 2*time.Second:
-			swept = time.Now()
-			if err := p.sweep(ctx); err != nil {
-				return err
-			}
-		}
-		last = fmt.Sprintf("%d events unfinished (%s), %d domain events unsent", unfinished, reasons, unsent)
-		pause(ctx, 100*time.Millisecond)
+	last, err := truth.Settle(ctx, db, truth.Settling{Idle: 3 * time.Second, Look: 100 * time.Millisecond, Rest: 2 * time.Second, Sweep: p.sweep})
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: not final in time: %s", p.name, last)
 	}
+	return err
 }
 
 func (p *phase) sweep(ctx context.Context) error {
