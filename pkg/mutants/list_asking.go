@@ -97,7 +97,7 @@ var asking = []Mutant{
 		Name:    "503-of-a-gateway-counts-toward-dead",
 		Breaks:  "an event whose lookup keeps failing is given up after a few tries",
 		Harm:    "an outage of the gateway's API makes good events dead",
-		Changes: []Change{{"pkg/processor/decide.go", ">= p.cfg.ParkLimit {", ">= p.cfg.ParkLimit || v.Status == event.StatusParked && code(v.Reason) == \"lookup_unavailable\" && v.Parks >= p.cfg.MaxAttempts {"}},
+		Changes: []Change{{"pkg/processor/park.go", ">= p.cfg.ParkLimit {", ">= p.cfg.ParkLimit || v.Status == event.StatusParked && code(v.Reason) == \"lookup_unavailable\" && v.Parks >= p.cfg.MaxAttempts {"}},
 		Tests:   []Tests{in("pkg/processor", "TestAGatewayThatIsAwayMakesNoEventDead")},
 	},
 	{
@@ -143,7 +143,7 @@ var waiting = []Mutant{
 		Name:    "processor-ignores-the-park-limit",
 		Breaks:  "a processor parks an event for ever",
 		Harm:    "money that cannot be booked is shown to nobody",
-		Changes: []Change{{"pkg/processor/decide.go", "it.now.Sub(w.Since) >= p.cfg.ParkLimit", "it.now.Sub(w.Since) >= 1000*p.cfg.ParkLimit"}},
+		Changes: []Change{{"pkg/processor/park.go", "it.now.Sub(w.Since) >= p.cfg.ParkLimit", "it.now.Sub(w.Since) >= 1000*p.cfg.ParkLimit"}},
 		Tests:   []Tests{in("pkg/processor", "TestAnEventThatWaitsBeyondTheLimitIsDeadWithItsReason")},
 	},
 	{
