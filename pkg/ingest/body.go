@@ -90,6 +90,19 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, deadline time
 	return nil, errTruncated
 }
 
+// leftoverTimeout is for the rest of a body that nobody wants.
+const leftoverTimeout = 500 * time.Millisecond
+
+// leaveUnread is called before an answer to a request whose body was not read.
+// The server reads what is left of it before it sends the answer, so that the
+// connection can be used again: a sender whose body is on its way keeps his
+// connection, and one who does not send it gets his answer all the same, and
+// does not hold us up for as long as a whole request may take.
+func leaveUnread(w http.ResponseWriter) {
+	//nolint:errcheck // where it is not possible, the time-out of the whole request holds
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(leftoverTimeout))
+}
+
 // readAll reads to the end, at most limit bytes. expected is the announced
 // length or -1; it is believed only as far as 16 KiB, because announcing is
 // free. held are bytes that the same request holds already.
