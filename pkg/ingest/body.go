@@ -15,8 +15,10 @@ import (
 	"time"
 )
 
-// smallBody is the part of a body that is not counted against LargeBytes.
-const smallBody = 64 << 10
+// smallBody is the part of a body that is not counted against LargeBytes: nearly
+// all webhooks are smaller. Times MaxRequests it is memory that strangers can
+// have, so it is no more than that.
+const smallBody = 8 << 10
 
 // The reasons why a body is not read. Each has one answer.
 var (
@@ -104,17 +106,20 @@ func leaveUnread(w http.ResponseWriter) {
 }
 
 // readAll reads to the end, at most limit bytes. expected is the announced
-// length or -1; it is believed only as far as 16 KiB, because announcing is
+// length or -1; it is believed only as far as smallBody, because announcing is
 // free. held are bytes that the same request holds already.
 func readAll(r io.Reader, limit, expected, held int64, l *loan) ([]byte, error) {
 	size := int64(2 << 10)
 	if expected >= 0 {
-		size = min(expected, 16<<10) + 1 // one more, so that the end is seen without growing
+		size = min(expected, smallBody-1) + 1 // one more, so that the end is seen without growing
 	}
 	buf := make([]byte, 0, size)
 	for {
 		if len(buf) == cap(buf) {
 			grown := min(2*int64(cap(buf))+512, limit+1)
+			if expected >= int64(cap(buf)) {
+				grown = min(grown, expected+1)
+			}
 			if !l.cover(held + grown) {
 				return nil, errNoMemory
 			}

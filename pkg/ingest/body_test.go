@@ -510,3 +510,24 @@ func TestWhoIsRefusedUnreadKeepsHisConnection(t *testing.T) {
 		time.Sleep(time.Second) // the pause between two requests has a time of its own
 	}
 }
+
+// Bodies of usual size are not counted, so their part of the memory is bounded
+// by the number of requests alone. A stranger's bodies just above it are.
+func TestBodiesOfStrangersThatAreNotLargeAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *ingest.Config, _ *ingest.Parts) { c.LargeBytes = 2 << 20 })
+	const strangers = 150
+	part := strings.Repeat("x", 60<<10) // and never the rest
+	var sent sync.WaitGroup
+	for range strangers {
+		conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		sent.Go(func() { io.WriteString(conn, head("x", "Content-Length: 65000")+part) }) //nolint:errcheck // it may be refused
+	}
+	sent.Wait()
+	eventually(t, "those beyond the bound are refused", func() bool { return w.metric(`overflow_total{what="memory"}`) >= strangers-45 })
+	w.send(`{"id":"of usual size"}`)
+}
