@@ -50,6 +50,9 @@ BEGIN
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_app') THEN
     GRANT SELECT ON payments, payment_transitions, ledger_accounts, ledger_entries, ledger_balances, outbox,
       payment_registrations, webhook_events, set_aside_events TO umavez_app;
+    IF to_regclass('unfinished_events') IS NOT NULL THEN  -- made by a later migration, which grants it too
+      GRANT SELECT ON unfinished_events TO umavez_app;
+    END IF;
     GRANT EXECUTE ON FUNCTION register_payment(text, text, text, bigint, text, text, text) TO umavez_app;
   END IF;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'umavez_reader') THEN

@@ -115,6 +115,9 @@ func (r *replaying) complain(sum replay.Summary, unfinished int) error {
 	if len(sum.NotFound) > 0 {
 		faults = append(faults, fmt.Errorf("no such events: %s", strings.Trim(fmt.Sprint(sum.NotFound), "[]")))
 	}
+	if sum.More && len(r.filter.IDs) > 0 {
+		faults = append(faults, fmt.Errorf("--limit is %d and %d events are named", r.limit, len(r.filter.IDs)))
+	}
 	if left := sum.Matched - sum.Replayed; left > 0 && len(r.filter.IDs) > 0 {
 		faults = append(faults, fmt.Errorf("%d of the events were left alone", left))
 	}

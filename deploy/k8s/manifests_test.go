@@ -37,10 +37,11 @@ func all(re *regexp.Regexp, text string) (found []string) {
 }
 
 // settings are the names that the code reads. Those of sources are made of
-// the source's name; SOURCES and ENVIRONMENT belong to the registry.
+// the source's name; SOURCES and ENVIRONMENT belong to the registry, and
+// GOMEMLIMIT is the Go runtime's.
 func settings(t *testing.T) map[string]bool {
 	t.Helper()
-	known := map[string]bool{"SOURCES": true, "ENVIRONMENT": true}
+	known := map[string]bool{"SOURCES": true, "ENVIRONMENT": true, "GOMEMLIMIT": true}
 	err := filepath.WalkDir("../../pkg", func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 			for _, name := range all(envconfigName, read(t, path)) {

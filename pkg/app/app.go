@@ -6,6 +6,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -64,8 +65,22 @@ func (c *connections) open(ctx context.Context, role string, log *zap.Logger, re
 		db.Close()
 		return nil, err
 	}
+	conn.Lost = ringForAll(db, log)
 	registerPool(reg, db)
 	return &Base{DB: db, Queue: conn, Log: log, Metrics: reg}, nil
+}
+
+// ringForAll makes everything pending due: the messages of all of it are gone.
+// What somebody holds is in hand, and keeps nobody else waiting.
+func ringForAll(db *postgres.DB, log *zap.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		n, err := db.RingForAll(ctx)
+		log.Error("queue.stream_vanished", zap.Int("events_due", n), zap.Error(err))
+		if errors.Is(err, postgres.ErrRetry) {
+			return nil
+		}
+		return err
+	}
 }
 
 // OpenDatabase connects to DATABASE_URL alone, for commands that read. A

@@ -125,6 +125,7 @@ func Migrate(ctx context.Context, log *zap.Logger, dryRun, queueToo bool, progre
 		return m, &daemon.ConfigError{Err: err}
 	}
 	defer conn.Close()
+	conn.Lost = ringForAll(db, log)
 	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	_ = conn.WaitConnected(wait) // Ensure says what is wrong

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -124,8 +123,7 @@ func (w *workerQueue) fetch(ctx context.Context, most int, wait time.Duration) (
 
 func (w *workerQueue) take(ctx context.Context, most int, wait time.Duration) (got []*queue.Delivery, err error) {
 	if w.consumer == nil {
-		created := func(names []string) { w.p.created(ctx, names) }
-		w.consumer, err = w.p.Queue.Consumer(ctx, queue.ConsumerConfig{MaxBatch: w.p.cfg.Batch, OnCreated: created})
+		w.consumer, err = w.p.Queue.Consumer(ctx, queue.ConsumerConfig{MaxBatch: w.p.cfg.Batch})
 		if err != nil {
 			w.consumer = nil
 			return nil, err
@@ -138,17 +136,6 @@ func (w *workerQueue) close() {
 	if w.consumer != nil {
 		w.consumer.Close()
 	}
-}
-
-// created says that a stream or consumer was lost and made again. With the
-// stream the messages of all pending events went: the next sweep rings for
-// all of them.
-func (p *Processor) created(ctx context.Context, names []string) {
-	if !slices.Contains(names, queue.StreamWebhooks) {
-		return
-	}
-	n, err := p.DB.RingForAll(context.WithoutCancel(ctx))
-	p.Log.Error("queue.stream_vanished", zap.Int("events_due", n), zap.Error(err))
 }
 
 // meetBroker relays again what a broker may have lost by the start of which we

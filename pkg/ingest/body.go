@@ -15,8 +15,10 @@ import (
 	"time"
 )
 
-// smallBody is the part of a body that is not counted against LargeBytes.
-const smallBody = 64 << 10
+// smallBody is the part of a body that is not counted against LargeBytes: nearly
+// all webhooks are smaller. Times MaxRequests it is memory that strangers can
+// have, so it is no more than that.
+const smallBody = 8 << 10
 
 // The reasons why a body is not read. Each has one answer.
 var (
@@ -90,18 +92,34 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, deadline time
 	return nil, errTruncated
 }
 
+// leftoverTimeout is for the rest of a body that nobody wants.
+const leftoverTimeout = 500 * time.Millisecond
+
+// leaveUnread is called before an answer to a request whose body was not read.
+// The server reads what is left of it before it sends the answer, so that the
+// connection can be used again: a sender whose body is on its way keeps his
+// connection, and one who does not send it gets his answer all the same, and
+// does not hold us up for as long as a whole request may take.
+func leaveUnread(w http.ResponseWriter) {
+	//nolint:errcheck // where it is not possible, the time-out of the whole request holds
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(leftoverTimeout))
+}
+
 // readAll reads to the end, at most limit bytes. expected is the announced
-// length or -1; it is believed only as far as 16 KiB, because announcing is
+// length or -1; it is believed only as far as smallBody, because announcing is
 // free. held are bytes that the same request holds already.
 func readAll(r io.Reader, limit, expected, held int64, l *loan) ([]byte, error) {
 	size := int64(2 << 10)
 	if expected >= 0 {
-		size = min(expected, 16<<10) + 1 // one more, so that the end is seen without growing
+		size = min(expected, smallBody-1) + 1 // one more, so that the end is seen without growing
 	}
 	buf := make([]byte, 0, size)
 	for {
 		if len(buf) == cap(buf) {
 			grown := min(2*int64(cap(buf))+512, limit+1)
+			if expected >= int64(cap(buf)) {
+				grown = min(grown, expected+1)
+			}
 			if !l.cover(held + grown) {
 				return nil, errNoMemory
 			}

@@ -14,10 +14,12 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/umavez/umavez/pkg/ingest"
+	"github.com/umavez/umavez/pkg/postgres/postgrestest"
 )
 
 // raw writes pieces to a connection of its own, each in a TCP packet, and
@@ -386,7 +388,7 @@ func TestSlowSendersHoldUpNobody(t *testing.T) {
 	for n := range 20 {
 		at := time.Now()
 		w.send(fmt.Sprintf(`{"id":"%d"}`, n))
-		if took := time.Since(at); took > 2*time.Second {
+		if took := time.Since(at); took > 3*time.Second { // of which a second is for what follows
 			t.Errorf("a normal request took %s", took)
 		}
 	}
@@ -444,4 +446,88 @@ func TestCase_A1_WhatIsCheckedAndKeptAreTheBytesOfTheSocket(t *testing.T) {
 	if n := w.rows(); n != 1 {
 		t.Errorf("%d rows, want 1", n)
 	}
+}
+
+// Before it answers a request that it did not read, the server waits for the
+// rest of the body, so that the connection can be used again. A sender who does
+// not send it must not hold that up: who is told to come later is told quickly.
+func TestAnAnswerToAnUnreadRequestDoesNotWaitForItsBody(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	g := newGate(db)
+	w := worldOn(t, db, func(c *ingest.Config, p *ingest.Parts) {
+		p.Store, c.Flushers = g, 1
+		c.QueueRequests, c.AdmitWait = 1, 100*time.Millisecond
+	})
+	var wg, slow sync.WaitGroup
+	defer wg.Wait()
+	defer close(g.open)
+	wg.Go(func() { w.do(signed(w.url, `{"id":"held"}`)) })
+	<-g.entered
+	wg.Go(func() { w.do(signed(w.url, `{"id":"queued"}`)) })
+	eventually(t, "the queue is full", func() bool { return w.metric("queue_requests") == 1 })
+	for line, status := range map[string]string{
+		"POST /webhooks/testpay": "503", "POST /webhooks/nobody": "404", "POST /elsewhere": "404", "POST /webhooks//testpay": "404", "PUT /webhooks/testpay": "405",
+	} {
+		for _, body := range []string{"Content-Length: 100\r\n\r\n", "Content-Length: 100\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n", "Content-Length: 100\r\nExpect: 100-continue\r\n\r\n"} {
+			slow.Go(func() {
+				at := time.Now()
+				first, _ := raw(t, w, line+" HTTP/1.1\r\nHost: umavez\r\n"+body)
+				if took := time.Since(at); !strings.HasPrefix(first, status) || took > 3*time.Second { // of which a second is for what follows
+					t.Errorf("%s, %q: %q after %s", line, body, first, took)
+				}
+			})
+		}
+	}
+	slow.Wait()
+}
+
+// A sender whose body is on its way keeps his connection.
+func TestWhoIsRefusedUnreadKeepsHisConnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	for n := range 3 {
+		if _, err := fmt.Fprintf(conn, "POST /webhooks/nobody HTTP/1.1\r\nHost: umavez\r\nContent-Length: 100\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond)
+		if _, err := conn.Write(bytes.Repeat([]byte("x"), 100)); err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.ReadResponse(answers, nil)
+		if err != nil || r.StatusCode != 404 || r.Close {
+			t.Fatalf("answer %d: %+v, %v", n, r, err)
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // the pause between two requests has a time of its own
+	}
+}
+
+// Bodies of usual size are not counted, so their part of the memory is bounded
+// by the number of requests alone. A stranger's bodies just above it are.
+func TestBodiesOfStrangersThatAreNotLargeAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *ingest.Config, _ *ingest.Parts) { c.LargeBytes = 2 << 20 })
+	const strangers = 150
+	part := strings.Repeat("x", 60<<10) // and never the rest
+	var sent sync.WaitGroup
+	for range strangers {
+		conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		sent.Go(func() { io.WriteString(conn, head("x", "Content-Length: 65000")+part) }) //nolint:errcheck // it may be refused
+	}
+	sent.Wait()
+	eventually(t, "those beyond the bound are refused", func() bool { return w.metric(`overflow_total{what="memory"}`) >= strangers-45 })
+	w.send(`{"id":"of usual size"}`)
 }

@@ -61,7 +61,7 @@ type Config struct {
 	// room before it is answered 503: a burst is stored instead of refused, and
 	// a flood costs little, since its senders wait. Zero refuses at once.
 	AdmitWait time.Duration `envconfig:"INGEST_ADMIT_WAIT" default:"500ms"`
-	// LargeBytes bounds the memory of bodies beyond their first 64 KiB, so
+	// LargeBytes bounds the memory of bodies beyond their first 8 KiB, so
 	// that large bodies of strangers cannot crowd out webhooks of usual size.
 	LargeBytes int64 `envconfig:"INGEST_LARGE_BYTES" default:"67108864"`
 	// MaxRequests are in hand at once, verified or not.

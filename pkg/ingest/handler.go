@@ -40,7 +40,7 @@ func (in *Ingest) routes() *http.ServeMux {
 	for _, pattern := range []string{prefix + "{provider}", prefix + "{provider}/{rest...}"} {
 		mux.HandleFunc(pattern, in.receive)
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { in.answer(w, nobody, answerNotFound) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { in.notFound(w) })
 	return mux
 }
 
@@ -61,7 +61,7 @@ func (in *Ingest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// ServeMux would answer an unclean path with a redirect, which gateways
 	// take for a failure or follow with a GET.
 	if p := r.URL.Path; !strings.HasPrefix(p, prefix) || path.Clean(p) != strings.TrimSuffix(p, "/") {
-		in.answer(w, nobody, answerNotFound)
+		in.notFound(w)
 		return
 	}
 	in.mux.ServeHTTP(w, r)
@@ -72,27 +72,31 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
 	src, rest, ok := in.source(r)
 	if !ok {
-		in.answer(w, nobody, answerNotFound)
+		in.notFound(w)
 		return
 	}
 	if r.Method != http.MethodPost {
+		leaveUnread(w)
 		w.Header().Set("Allow", http.MethodPost)
 		in.answer(w, src.name, answerMethod)
 		return
 	}
 	defer in.inHand.Add(-1)
 	if in.inHand.Add(1) > int64(in.config.MaxRequests) {
+		leaveUnread(w)
 		in.overflow(w, src, "requests")
 		return
 	}
 	// Before the body is read and verified, which is most of the work.
 	if full := in.committer.admit(); full != "" {
+		leaveUnread(w)
 		in.overflow(w, src, full)
 		return
 	}
 	admitted := time.Now()
 	peer, clientVerified := in.senders.of(r)
 	if len(src.allowed) > 0 && !provider.Contains(src.allowed, peer) {
+		leaveUnread(w)
 		in.refuse(w, src, provider.Request{}, 0, provider.ReasonAddress)
 		return
 	}
@@ -136,6 +140,11 @@ func (in *Ingest) receive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in.store(w, r, src, newUnit(arrivals), started)
+}
+
+func (in *Ingest) notFound(w http.ResponseWriter) {
+	leaveUnread(w)
+	in.answer(w, nobody, answerNotFound)
 }
 
 // source finds the account that an address is for, and what follows it.

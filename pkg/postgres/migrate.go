@@ -78,11 +78,13 @@ func migrations(ctx context.Context) ([]*migrate.Migration, error) {
 // migrationLock is the number that tern locks: an older umavez waits for it.
 const migrationLock = 9628173550095224
 
+const migrationLockTimeout = `SET LOCAL lock_timeout = '10s'`
+
 // inMigration runs fn in a transaction that may take its time, and must not
 // queue behind a long one and hold up everybody behind it.
 func (db *DB) inMigration(ctx context.Context, fn func(pgx.Tx) error) error {
 	return db.InTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '30min'`); err != nil {
+		if _, err := tx.Exec(ctx, migrationLockTimeout+`; SET LOCAL statement_timeout = '30min'`); err != nil {
 			return err
 		}
 		return fn(tx)
@@ -93,7 +95,15 @@ func (db *DB) inMigration(ctx context.Context, fn func(pgx.Tx) error) error {
 func (db *DB) migrateNext(ctx context.Context, all []*migrate.Migration, progress func(Migration)) (ran bool, err error) {
 	name := ""
 	err = db.inMigration(ctx, func(tx pgx.Tx) error {
+		// Whoever migrates at the moment may take its time too; only behind the
+		// lock does a wait hold anybody up.
+		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '30min'`); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrationLock)); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, migrationLockTimeout); err != nil {
 			return err
 		}
 		// Read under the lock, in a snapshot of its own: another may have run some.

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/umavez/umavez/pkg/postgres"
 	"github.com/umavez/umavez/pkg/postgres/postgrestest"
+	"github.com/umavez/umavez/schema"
 )
 
 // An index on a large table takes longer than any statement of the daemons,
@@ -99,6 +101,82 @@ func TestPartitionsArePreparedByManyAtOnce(t *testing.T) {
 		var partitions int
 		if err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_inherits WHERE inhparent = 'event_bodies'::regclass`).Scan(&partitions); err != nil || partitions != postgres.PartitionsAhead+3 {
 			t.Errorf("%d partitions, %v", partitions, err)
+		}
+	}
+}
+
+// An index on a large table takes minutes, and whoever migrates at the same time
+// waits for it, as harmless as twice in a row.
+func TestAMigrationWaitsForOneThatTakesLong(t *testing.T) {
+	t.Parallel()
+	cluster := postgrestest.Cluster(t)
+	db, err := postgres.Open(t.Context(), postgres.Config{DatabaseURL: cluster.URL(""), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	other, err := pgx.Connect(t.Context(), cluster.URL(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background()) //nolint:errcheck // a test
+	const migrationLock = 9628173550095224
+	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(11*time.Second, func() { other.Exec(context.Background(), `SELECT pg_advisory_unlock_all()`) }) //nolint:errcheck // a test
+	if _, err := db.Migrate(t.Context(), false, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where the user of the migrations may not make roles, an administrator runs the
+// file of the roles afterwards: it grants what the later files would have.
+func TestTheRolesThatAnAdministratorMakesAfterwardsMayDoAsMuch(t *testing.T) {
+	t.Parallel()
+	_, db := postgrestest.ClusterDB(t)
+	grants := func() map[string]bool {
+		t.Helper()
+		rows, err := db.Pool.Query(t.Context(), `
+SELECT grantee || ' may ' || privilege_type || ' ' || table_name FROM information_schema.role_table_grants WHERE grantee LIKE 'umavez\_%'
+UNION ALL
+SELECT grantee || ' may ' || privilege_type || ' ' || table_name || '.' || column_name FROM information_schema.role_column_grants WHERE grantee LIKE 'umavez\_%'
+UNION ALL
+SELECT grantee || ' may ' || privilege_type || ' ' || routine_name FROM information_schema.role_routine_grants WHERE grantee LIKE 'umavez\_%'`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := map[string]bool{}
+		for _, one := range list {
+			set[one] = true
+		}
+		return set
+	}
+	before := grants()
+	if len(before) < 100 {
+		t.Fatalf("only %d rights", len(before))
+	}
+	for _, role := range []string{"umavez_ingest", "umavez_processor", "umavez_sweeper", "umavez_app", "umavez_reader"} {
+		if _, err := db.Pool.Exec(t.Context(), `DROP OWNED BY `+role+`; DROP ROLE `+role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := schema.Files.ReadFile("003_roles.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, _, _ := strings.Cut(string(file), "---- create above")
+	if _, err := db.Pool.Exec(t.Context(), up); err != nil {
+		t.Fatal(err)
+	}
+	after := grants()
+	for one := range before {
+		if !after[one] {
+			t.Errorf("no longer: %s", one)
 		}
 	}
 }

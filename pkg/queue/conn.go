@@ -34,6 +34,13 @@ type Conn struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
 
+	// Lost is called before StreamWebhooks is made again, or removed for that;
+	// set it before use, or leave it nil. It makes everything pending due, since
+	// its messages are gone. While it fails the stream stays missing, and the
+	// next who looks calls it again: once the stream is there, nobody can see
+	// that its messages were never rung for.
+	Lost func(context.Context) error
+
 	mu          sync.Mutex
 	reconnected chan struct{} // closed, and replaced, by each reconnect
 }

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,6 +130,8 @@ func TestAStreamWhoseConsumerCannotBeMadeIsMadeAnew(t *testing.T) {
 	if err := os.WriteFile(place, []byte("torn"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	rung := false
+	conn.Lost = func(context.Context) error { rung = true; return nil }
 	var created []string
 	queuetest.Eventually(t, 10*time.Second, "the streams are checked", func() bool {
 		var err error
@@ -137,8 +140,8 @@ func TestAStreamWhoseConsumerCannotBeMadeIsMadeAnew(t *testing.T) {
 		}
 		return err == nil
 	})
-	if !slices.Contains(created, queue.StreamWebhooks) || !slices.Contains(created, queue.ConsumerName) {
-		t.Errorf("created %v: nobody will ring for what was in the stream", created)
+	if !slices.Contains(created, queue.StreamWebhooks) || !slices.Contains(created, queue.ConsumerName) || !rung {
+		t.Errorf("created %v, rung %t for what was in the stream", created, rung)
 	}
 	mustStore(t, conn, notices(1, 5)...)
 }

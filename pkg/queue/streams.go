@@ -94,6 +94,11 @@ func (c *Conn) processorConsumer() jetstream.ConsumerConfig {
 // is harmless.
 func (c *Conn) Ensure(ctx context.Context) error {
 	for _, cfg := range []jetstream.StreamConfig{c.webhooksStream(), c.paymentsStream()} {
+		if _, err := c.lookAt(ctx, cfg.Name); errors.Is(err, jetstream.ErrStreamNotFound) {
+			if err := c.lost(ctx, cfg.Name); err != nil {
+				return err
+			}
+		}
 		ctx, cancel := bounded(ctx)
 		_, err := c.js.CreateOrUpdateStream(ctx, cfg)
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
@@ -118,8 +123,8 @@ func (c *Conn) ensureConsumer(ctx context.Context) error {
 
 // Check compares what is there with what must be. Settings that can lose work
 // give ErrUnsafe with every field named; harmless differences are logged. What
-// is missing is created and returned by name, after a moment: when it is
-// StreamWebhooks, its messages are gone and everything pending should be swept.
+// is missing is created and returned by name, after a moment and, when it is
+// StreamWebhooks, after Lost.
 func (c *Conn) Check(ctx context.Context) (created []string, err error) {
 	var faults []error
 	settled := sync.OnceFunc(func() { settle(ctx) })
@@ -180,9 +185,11 @@ func consumerStoreBroken(err error) bool {
 }
 
 // remakeWebhooks removes the stream of events with all its files and makes it
-// again, with its consumer. Nothing is lost: the caller hears that the stream
-// was created, and rings for everything pending.
+// again, with its consumer. Nothing is lost: Lost rings for everything pending.
 func (c *Conn) remakeWebhooks(ctx context.Context) error {
+	if err := c.lost(ctx, StreamWebhooks); err != nil {
+		return err
+	}
 	limited, cancel := bounded(ctx)
 	defer cancel()
 	c.log.Error("queue.store_broken", zap.String("removed", StreamWebhooks))
@@ -206,17 +213,16 @@ func settle(ctx context.Context) { pause(ctx, settleDown+rand.N(settleDown), nil
 
 // findStream makes a stream that is missing; settled waits before that.
 func (c *Conn) findStream(ctx context.Context, want jetstream.StreamConfig, settled func()) (have jetstream.StreamConfig, made bool, err error) {
-	look := func() (jetstream.Stream, error) {
-		ctx, cancel := bounded(ctx)
-		defer cancel()
-		return c.js.Stream(ctx, want.Name)
-	}
+	look := func() (jetstream.Stream, error) { return c.lookAt(ctx, want.Name) }
 	stream, err := look()
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		settled()
 		stream, err = look()
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err := c.lost(ctx, want.Name); err != nil {
+			return have, false, err
+		}
 		ctx, cancel := bounded(ctx)
 		defer cancel()
 		stream, err = c.js.CreateStream(ctx, want)
@@ -229,6 +235,23 @@ func (c *Conn) findStream(ctx context.Context, want jetstream.StreamConfig, sett
 		return have, false, fmt.Errorf("stream %s: %w", want.Name, c.classify(err))
 	}
 	return stream.CachedInfo().Config, made, nil
+}
+
+func (c *Conn) lookAt(ctx context.Context, stream string) (jetstream.Stream, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	return c.js.Stream(ctx, stream)
+}
+
+// lost says that a stream is missing or will be.
+func (c *Conn) lost(ctx context.Context, stream string) error {
+	if stream != StreamWebhooks || c.Lost == nil {
+		return nil
+	}
+	if err := c.Lost(ctx); err != nil {
+		return fmt.Errorf("the stream %s is not made again yet: %w", stream, err)
+	}
+	return nil
 }
 
 func (c *Conn) consumerConfig(ctx context.Context) (jetstream.ConsumerConfig, error) {

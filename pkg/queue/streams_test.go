@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -138,5 +139,49 @@ func TestCheckMakesWhatVanishedAndSaysSo(t *testing.T) {
 	created, err := conn.Check(t.Context())
 	if err != nil || len(created) != 2 || created[0] != queue.StreamWebhooks || created[1] != queue.ConsumerName {
 		t.Errorf("created %v, %v", created, err)
+	}
+}
+
+// Between the making of a stream and the ringing for what was in the old one a
+// process can die, or the database be away. Nobody would ring then: the stream
+// is there.
+func TestTheStreamOfEventsIsNotMadeBeforeEverythingPendingIsDue(t *testing.T) {
+	t.Parallel()
+	for name, makes := range map[string]func(context.Context, *queue.Conn) error{
+		"a processor or a sweeper": func(ctx context.Context, c *queue.Conn) error { _, err := c.Check(ctx); return err },
+		"migrate":                  func(ctx context.Context, c *queue.Conn) error { return c.Ensure(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, conn, js := world(t, queue.Config{})
+			away := errors.New("the database is away")
+			rung := 0
+			conn.Lost = func(context.Context) error {
+				if rung++; rung < 3 {
+					return away
+				}
+				if _, err := js.Stream(t.Context(), queue.StreamWebhooks); !errors.Is(err, jetstream.ErrStreamNotFound) {
+					t.Errorf("it is there already: %v", err)
+				}
+				return nil
+			}
+			if err := makes(t.Context(), conn); err != nil || rung != 0 {
+				t.Fatalf("nothing is missing: rung %d times, %v", rung, err)
+			}
+			if err := js.DeleteStream(t.Context(), queue.StreamWebhooks); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := makes(t.Context(), conn); !errors.Is(err, away) {
+					t.Errorf("made although nobody rang: %v", err)
+				}
+			}
+			if err := makes(t.Context(), conn); err != nil {
+				t.Error(err)
+			}
+			if err := makes(t.Context(), conn); err != nil || rung != 3 {
+				t.Errorf("rung %d times, %v", rung, err)
+			}
+		})
 	}
 }

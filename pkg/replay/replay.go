@@ -102,7 +102,11 @@ func (r *Replayer) Run(ctx context.Context, f Filter, dryRun bool, limit, rows i
 	defer func() { sum.Took = time.Since(started) }()
 	missing := slices.Clone(f.IDs)
 	for after := int64(0); ; {
-		page, err := r.Store.ReplayPage(ctx, f, after, min(pageSize, limit-sum.Matched+1))
+		size := pageSize
+		if left := limit - sum.Matched; left < size {
+			size = left + 1 // one more says that there are more
+		}
+		page, err := r.Store.ReplayPage(ctx, f, after, size)
 		if err != nil {
 			return sum, err
 		}

@@ -135,9 +135,9 @@ func (s *Sweeper) Pass(ctx context.Context, f sweep.Filter, dryRun bool) (sum sw
 		}
 	}()
 	if !dryRun {
-		vanished, err := s.Vanished(ctx)
-		if err != nil {
-			return sum, fmt.Errorf("%w: %w", ErrQueue, err)
+		vanished, lookErr := s.Vanished(ctx)
+		if lookErr != nil {
+			err = fmt.Errorf("%w: %w", ErrQueue, lookErr)
 		}
 		if vanished {
 			s.log.Warn("sweep.everything", zap.String("reason", "the stream had vanished and was made again"))
@@ -145,7 +145,7 @@ func (s *Sweeper) Pass(ctx context.Context, f sweep.Filter, dryRun bool) (sum sw
 		}
 	}
 	// Ringing comes first, and one part that fails does not stop the others.
-	err = s.ringAll(ctx, f, dryRun, &sum)
+	err = errors.Join(err, s.ringAll(ctx, f, dryRun, &sum))
 	err = errors.Join(err, s.bury(ctx, f, dryRun, &sum))
 	if dryRun {
 		return sum, err

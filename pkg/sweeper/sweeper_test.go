@@ -445,3 +445,23 @@ func TestCase_G3_NothingIsStuckInAMiddleState(t *testing.T) {
 		t.Errorf("a dry run says %+v", sum)
 	}
 }
+
+// Whoever cannot ask the broker whether it lost everything can ring and bury all
+// the same, and keep what is to be kept.
+func TestAPassThatCannotLookAfterTheStreamDoesTheRest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receive(5, time.Hour)
+	w.exec(`UPDATE event_work SET state = 'parked', reason = 'test', since = now() - interval '80 hours' WHERE event_id = (SELECT min(event_id) FROM event_work)`)
+	day := "event_bodies_" + time.Now().UTC().AddDate(0, 0, postgres.PartitionsAhead).Format("20060102")
+	w.exec(`DROP TABLE ` + day)
+	broken := errors.New("it may not ask")
+	w.Vanished = func(context.Context) (bool, error) { return false, broken }
+	sum, err := w.Pass(t.Context(), sweep.Filter{}, false)
+	if !errors.Is(err, broken) || !errors.Is(err, sweeper.ErrQueue) || sum.Lost != 4 || sum.Dead != 1 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if n := w.count(`SELECT count(*) FROM pg_class WHERE relname = '` + day + `' AND relnamespace = current_schema()::regnamespace`); n != 1 {
+		t.Error("the days to come are not prepared")
+	}
+}
