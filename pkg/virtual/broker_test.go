@@ -29,9 +29,12 @@ type broker struct {
 	queued  map[int64]*message // by event
 	changed signal
 
-	payments []domain
-	ids      map[int64]time.Time // message ids that the server remembers
-	applied  map[int64]int64     // by payment: the newest seq an application has seen
+	process int    // each start of the server is another one
+	started signal // there is another process
+
+	ids     map[int64]time.Time // message ids of domain events, and when they were stored
+	told    map[domain]int64    // by domain event: the id under which an application has seen it
+	applied map[int64]int64     // by payment: the newest seq that one has seen
 }
 
 // message is one event's message in the stream.
@@ -42,15 +45,12 @@ type message struct {
 	delivered int
 }
 
-// domain is a domain event as it was stored.
-type domain struct {
-	outbox       int64
-	payment, seq int64
-}
+// domain names a domain event as an application does.
+type domain struct{ payment, seq int64 }
 
 func newBroker(w *world) *broker {
 	return &broker{w: w, ackWait: 30 * time.Second, there: true, queued: map[int64]*message{}, changed: newSignal(),
-		ids: map[int64]time.Time{}, applied: map[int64]int64{}}
+		process: 1, started: newSignal(), ids: map[int64]time.Time{}, told: map[domain]int64{}, applied: map[int64]int64{}}
 }
 
 // put stores a message, if the stream holds none of its event.
@@ -100,6 +100,14 @@ func (b *broker) nak(eventID int64, seq uint64, delay time.Duration) {
 func (b *broker) vanish() {
 	b.there = false
 	clear(b.queued)
+	b.changed.ring()
+}
+
+// restart is the end of the server's process and the begin of another one on
+// the same data.
+func (b *broker) restart() {
+	b.process++
+	b.started.ring()
 	b.changed.ring()
 }
 
@@ -257,6 +265,35 @@ func (l bell) deliveries(got []*message) []processor.Delivery {
 	return out
 }
 
+// server names the process of the broker that this process is connected to.
+func (l bell) server() string {
+	if l.b.w.faults.brokerAway {
+		return ""
+	}
+	return fmt.Sprint("server ", l.b.process)
+}
+
+// relayAgain is PROCESSOR_RELAY_AGAIN.
+const relayAgain = 5 * time.Minute
+
+// meet is what pkg/app's relay does before each batch.
+func (l bell) meet(ctx context.Context, met *string) error {
+	id := l.server()
+	if id == "" || id == *met {
+		return nil
+	}
+	again, _, err := db{l.b.w.store, l.p}.MeetBroker(ctx, id, relayAgain)
+	if err != nil {
+		l.b.w.saw("broker not met")
+		return err
+	}
+	*met = id
+	if again > 0 {
+		l.b.w.saw("broker met that was started: domain events are unsent again")
+	}
+	return nil
+}
+
 // duplicates is how long the second stream remembers message ids.
 const duplicates = 2 * time.Minute
 
@@ -293,10 +330,19 @@ func (b *broker) receive(r postgres.Outgoing) {
 		return
 	}
 	b.ids[r.ID] = time.Now()
-	b.payments = append(b.payments, domain{r.ID, d.PaymentID, d.Seq})
+	name := domain{d.PaymentID, d.Seq}
+	if id, ok := b.told[name]; ok && id != r.ID {
+		b.w.violated("8: payment %d: domain event %d was told under the ids %d and %d", d.PaymentID, d.Seq, id, r.ID)
+	}
+	b.told[name] = r.ID
 	switch seen := b.applied[d.PaymentID]; {
 	case d.Seq <= seen:
 		b.w.saw("domain event told twice")
+		if b.w.store.unsentAgain(r.ID) {
+			b.w.saw("domain event told twice: the broker was started meanwhile")
+		} else {
+			b.w.saw("domain event told twice: sent, and not marked while the broker remembered its id")
+		}
 	case d.Seq != seen+1:
 		b.w.violated("8: payment %d: domain event %d came after %d", d.PaymentID, d.Seq, seen)
 	default:
