@@ -96,11 +96,9 @@ func (w *world) mishap(world *proc) {
 		w.saw("stream lost")
 		w.broker.vanish()
 	case 1:
-		for id := range w.broker.queued {
-			if w.broker.queued[id] == w.oldestMessage() {
-				w.saw("message lost by the broker")
-				delete(w.broker.queued, id)
-			}
+		if m := w.oldestMessage(); m != nil {
+			w.saw("message lost by the broker")
+			delete(w.broker.queued, m.notice.ID)
 		}
 	case 2:
 		away(&w.faults.brokerAway, "broker", time.Minute)
