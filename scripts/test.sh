@@ -20,10 +20,10 @@ fi
 if [ "$#" -gt 0 ]; then
   exec "$go" test "${flags[@]}" "$@"
 fi
-# Schedules of virtual time run without the race detector, which would make
-# them ten times as slow. It also reports a race in how their scheduler draws
-# chance, which is not understood yet; that a seed repeats exactly is tested.
+# Schedules of virtual time run in full without the race detector, which makes
+# them ten times as slow, and in short form with it.
 "$go" list ./... | grep -v '/pkg/virtual$' | xargs "$go" test "${flags[@]}"
+"$go" test "${flags[@]}" -short ./pkg/virtual
 "$go" test -count=1 -timeout 15m ./pkg/virtual
 
 # What a program with failpoints does, and a short campaign over them.

@@ -22,16 +22,23 @@ import (
 // again when it was not acked within its wait, and can lose anything. The
 // second stream takes domain events.
 type broker struct {
-	w       *world
-	ackWait time.Duration
-	there   bool // the stream exists
-	seq     uint64
-	queued  map[int64]*message // by event
-	changed signal
+	w          *world
+	ackWait    time.Duration
+	maxPending int  // so many may be in hand; only what was delivered before comes then
+	there      bool // the stream exists
+	seq        uint64
+	queued     map[int64]*message // by event
+	naks       int
+	changed    signal
 
-	payments []domain
-	ids      map[int64]time.Time // message ids that the server remembers
-	applied  map[int64]int64     // by payment: the newest seq an application has seen
+	process int    // each start of the server is another one
+	started signal // there is another process
+
+	duplicates time.Duration        // how long the second stream remembers message ids
+	domains    []stored             // what it holds, in order
+	ids        map[int64]remembered // by outbox id
+	told       map[domain]int64     // by domain event: the id under which an application has seen it
+	applied    map[int64]int64      // by payment: the newest seq that one has seen
 }
 
 // message is one event's message in the stream.
@@ -39,18 +46,30 @@ type message struct {
 	seq       uint64
 	notice    event.Notice
 	visible   time.Time // not delivered before
+	waits     time.Time // the end of the ack wait of its last delivery
+	nak       int       // of several that were given back at one instant, the first comes first
 	delivered int
 }
 
-// domain is a domain event as it was stored.
-type domain struct {
-	outbox       int64
-	payment, seq int64
+// domain names a domain event as an application does.
+type domain struct{ payment, seq int64 }
+
+// stored is a message of a domain event.
+type stored struct {
+	seq    uint64
+	outbox int64
+	at     time.Time
+}
+
+// remembered is a message whose id is known until then.
+type remembered struct {
+	stored
+	until time.Time
 }
 
 func newBroker(w *world) *broker {
-	return &broker{w: w, ackWait: 30 * time.Second, there: true, queued: map[int64]*message{}, changed: newSignal(),
-		ids: map[int64]time.Time{}, applied: map[int64]int64{}}
+	return &broker{w: w, ackWait: 30 * time.Second, maxPending: 10_000, duplicates: 2 * time.Minute, there: true, queued: map[int64]*message{}, changed: newSignal(),
+		process: 1, started: newSignal(), ids: map[int64]remembered{}, told: map[domain]int64{}, applied: map[int64]int64{}}
 }
 
 // put stores a message, if the stream holds none of its event.
@@ -67,13 +86,41 @@ func (b *broker) put(n event.Notice) queue.Result {
 	return queue.Stored
 }
 
-// take delivers what can be delivered, oldest first.
+// inHand is how many were delivered and not acknowledged.
+func (b *broker) inHand() (n int) {
+	for _, m := range b.queued {
+		if m.delivered > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// take delivers what can be delivered: what was delivered before in the order in
+// which it became due, and then, while not too many are in hand, the oldest.
 func (b *broker) take(most int) []*message {
-	now := time.Now()
+	now, inHand := time.Now(), b.inHand()
 	var out []*message
-	for _, id := range slices.SortedFunc(maps.Keys(b.queued), func(x, y int64) int { return cmp.Compare(b.queued[x].seq, b.queued[y].seq) }) {
-		if m := b.queued[id]; len(out) < most && !m.visible.After(now) {
-			m.visible = now.Add(b.ackWait)
+	for _, m := range slices.SortedFunc(maps.Values(b.queued), func(x, y *message) int {
+		switch {
+		case x.delivered == 0 && y.delivered == 0:
+			return cmp.Compare(x.seq, y.seq)
+		case x.delivered == 0:
+			return 1
+		case y.delivered == 0:
+			return -1
+		}
+		return cmp.Or(x.visible.Compare(y.visible), cmp.Compare(x.nak, y.nak), cmp.Compare(x.seq, y.seq))
+	}) {
+		if m.delivered == 0 && inHand >= b.maxPending {
+			break
+		}
+		if len(out) < most && !m.visible.After(now) {
+			if m.delivered == 0 {
+				inHand++
+			}
+			m.waits, m.nak = now.Add(b.ackWait), 0
+			m.visible = m.waits
 			m.delivered++
 			out = append(out, m)
 		}
@@ -90,16 +137,52 @@ func (b *broker) ack(eventID int64, seq uint64) {
 
 // nak makes a message deliverable after a delay.
 func (b *broker) nak(eventID int64, seq uint64, delay time.Duration) {
-	if m, ok := b.queued[eventID]; ok && m.seq == seq {
-		m.visible = time.Now().Add(delay)
-		b.changed.ring()
+	m, ok := b.queued[eventID]
+	if !ok || m.seq != seq || delay == 0 && !m.visible.After(time.Now()) {
+		return // it is gone, another one, or due already
 	}
+	m.visible, m.nak = time.Now().Add(delay), 0
+	if delay == 0 {
+		b.naks++
+		m.nak = b.naks
+	}
+	b.changed.ring()
+}
+
+// newConsumer makes the consumer anew: it delivers everything.
+func (b *broker) newConsumer() {
+	for _, m := range b.queued {
+		m.visible, m.delivered, m.nak = time.Now(), 0, 0
+	}
+	b.changed.ring()
 }
 
 // vanish loses the stream with all its messages.
 func (b *broker) vanish() {
 	b.there = false
 	clear(b.queued)
+	b.changed.ring()
+}
+
+// restart is the end of the server's process and the begin of another one on
+// the same data. It learns the ids of the window from the messages that it
+// finds, and forgets none of them before it has been there for a window. What
+// was given back at once is due when its ack wait is over.
+func (b *broker) restart() {
+	b.process++
+	for id, known := range b.ids {
+		if time.Since(known.at) < b.duplicates && slices.Contains(b.domains, known.stored) {
+			b.ids[id] = remembered{known.stored, time.Now().Add(b.duplicates)}
+		} else {
+			delete(b.ids, id)
+		}
+	}
+	for _, m := range b.queued {
+		if m.nak > 0 && m.delivered > 0 {
+			m.visible, m.nak = m.waits, 0
+		}
+	}
+	b.started.ring()
 	b.changed.ring()
 }
 
@@ -257,8 +340,34 @@ func (l bell) deliveries(got []*message) []processor.Delivery {
 	return out
 }
 
-// duplicates is how long the second stream remembers message ids.
-const duplicates = 2 * time.Minute
+// server names the process of the broker that this process is connected to.
+func (l bell) server() string {
+	if l.b.w.faults.brokerAway {
+		return ""
+	}
+	return fmt.Sprint("server ", l.b.process)
+}
+
+// relayAgain is PROCESSOR_RELAY_AGAIN.
+const relayAgain = 5 * time.Minute
+
+// meet is what pkg/app's relay does before each batch.
+func (l bell) meet(ctx context.Context, met *string) error {
+	id := l.server()
+	if id == "" || id == *met {
+		return nil
+	}
+	again, _, err := db{l.b.w.store, l.p}.MeetBroker(ctx, id, relayAgain)
+	if err != nil {
+		l.b.w.saw("broker not met")
+		return err
+	}
+	*met = id
+	if again > 0 {
+		l.b.w.saw("broker met that was started: domain events are unsent again")
+	}
+	return nil
+}
 
 // relay is queue.Conn.Relay: it stores domain events in their order and says
 // how many of the first ones are stored.
@@ -270,9 +379,12 @@ func (l bell) relay(ctx context.Context, rows []postgres.Outgoing) (n int, err e
 			w.saw("relay cut short")
 			return n, errors.New("broker away")
 		}
-		if seen, ok := l.b.ids[r.ID]; ok && time.Since(seen) < duplicates {
+		known, ok := l.b.ids[r.ID]
+		ok = ok && time.Now().Before(known.until)
+		if ok && slices.Contains(l.b.domains, known.stored) {
 			w.saw("domain event known by its id")
-		} else {
+		} else { // what is known and not there is sent once more, under an id of its own
+			l.b.store(r.ID, !ok)
 			l.b.receive(r)
 		}
 		if w.sched.chance(w.faults.lostAnswer) {
@@ -284,6 +396,16 @@ func (l bell) relay(ctx context.Context, rows []postgres.Outgoing) (n int, err e
 	return n, nil
 }
 
+// store keeps a domain event, and remembers its id.
+func (b *broker) store(outbox int64, remember bool) {
+	b.seq++
+	s := stored{b.seq, outbox, time.Now()}
+	b.domains = append(b.domains, s)
+	if remember {
+		b.ids[outbox] = remembered{s, s.at.Add(b.duplicates)}
+	}
+}
+
 // receive is the application's side: it sees each payment's events in order,
 // and some of them twice.
 func (b *broker) receive(r postgres.Outgoing) {
@@ -292,11 +414,19 @@ func (b *broker) receive(r postgres.Outgoing) {
 		b.w.violated("domain event %d is not JSON: %v", r.ID, err)
 		return
 	}
-	b.ids[r.ID] = time.Now()
-	b.payments = append(b.payments, domain{r.ID, d.PaymentID, d.Seq})
+	name := domain{d.PaymentID, d.Seq}
+	if id, ok := b.told[name]; ok && id != r.ID {
+		b.w.violated("8: payment %d: domain event %d was told under the ids %d and %d", d.PaymentID, d.Seq, id, r.ID)
+	}
+	b.told[name] = r.ID
 	switch seen := b.applied[d.PaymentID]; {
 	case d.Seq <= seen:
 		b.w.saw("domain event told twice")
+		if b.w.store.unsentAgain(r.ID) {
+			b.w.saw("domain event told twice: the broker was started meanwhile")
+		} else {
+			b.w.saw("domain event told twice: sent, and not marked while the broker remembered its id")
+		}
 	case d.Seq != seen+1:
 		b.w.violated("8: payment %d: domain event %d came after %d", d.PaymentID, d.Seq, seen)
 	default:

@@ -40,6 +40,7 @@ type backend interface {
 	Reconcile(context.Context, sweep.Filter, sweep.Reconcile, int64, int) ([]event.Notice, int64, error)
 	DropBodies(context.Context, time.Duration) (int, error)
 	ForgetEvents(context.Context, time.Duration, int) (int, error)
+	MeetBroker(context.Context, string, time.Duration) (int, bool, error)
 	RelayOutbox(context.Context, int, func(context.Context, []postgres.Outgoing) (int, error)) (int, bool, error)
 }
 
@@ -142,7 +143,7 @@ func (p *played) operate(r *rand.Rand, begun time.Time) string {
 		slices.Sort(ids)
 		return slices.Compact(ids)
 	}
-	switch op := r.IntN(20); op {
+	switch op := r.IntN(21); op {
 	case 0, 1, 2, 3:
 		var as []event.Arrival
 		for range 1 + r.IntN(4) {
@@ -223,6 +224,9 @@ func (p *played) operate(r *rand.Rand, begun time.Time) string {
 		})
 		return fmt.Sprint(out, n, leading, refusedOrNot(err))
 	case 18:
+		unsent, met, err := p.MeetBroker(ctx, fmt.Sprint("server ", r.IntN(4)), 5*time.Minute)
+		return fmt.Sprint("meet ", unsent, met, refusedOrNot(err))
+	case 19:
 		reg := settlement.Registration{Beneficiary: "dono", Reference: "r"}
 		if r.IntN(2) == 0 {
 			reg.Expected, reg.Currency = payment.Of(1000), "BRL"
@@ -423,7 +427,7 @@ func (c *clocked) set(now time.Time) {
 func (c *clocked) reset(begun time.Time) {
 	if _, err := c.Pool.Exec(c.t.Context(), `
 		BEGIN; SET LOCAL session_replication_role = replica;
-		DELETE FROM ledger_entries; DELETE FROM ledger_balances; DELETE FROM ledger_accounts; DELETE FROM outbox; DELETE FROM payment_transitions;
+		DELETE FROM ledger_entries; DELETE FROM ledger_balances; DELETE FROM ledger_accounts; DELETE FROM outbox; DELETE FROM brokers_met; DELETE FROM payment_transitions;
 		DELETE FROM payments; DELETE FROM payment_registrations; DELETE FROM event_work; DELETE FROM event_results; DELETE FROM event_redeliveries;
 		DELETE FROM event_bodies; DELETE FROM events; COMMIT`); err != nil {
 		c.t.Fatal(err)

@@ -19,12 +19,13 @@ var common = []string{
 	"parked sibling came along", "due event taken from the database", "several steps walked at once",
 	"outcome applied", "outcome repeated", "outcome stale", "parked: exceeds_captured",
 	"reconciliation entered", "bodies dropped by retention", "keys forgotten by retention", "resend after its key was forgotten",
-	"domain event known by its id", "relay found another one leading", "relay cut short", "relay answer lost",
+	"domain event known by its id", "broker started again", "broker met that was started: domain events are unsent again", "relay found another one leading", "relay cut short", "relay answer lost",
 }
 
 var rare = []string{
 	"parked: snapshot_outdated", "dead by PARK_LIMIT", "crash of a sweeper", "crash of a ingest pod", "locks of a dead process held on",
 	"message lost by the broker", "lookup: stale beyond the lag", "body restored by a resend", "domain event told twice",
+	"domain event told twice: the broker was started meanwhile", "domain event told twice: sent, and not marked while the broker remembered its id",
 	"deadlock of two transactions", "gateway gave up sending",
 }
 

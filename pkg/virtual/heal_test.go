@@ -17,6 +17,7 @@ func (w *world) heal(world *proc) {
 	w.store.changed.ring()
 	w.store.written.ring()
 	w.broker.changed.ring()
+	w.broker.started.ring()
 	for _, p := range w.gateway.pays {
 		for _, t := range p.tells {
 			// Where nobody can be asked, a gateway has to send until it is heard.

@@ -81,25 +81,33 @@ func (w *world) mishap(world *proc) {
 	away := func(flag *bool, what string, most time.Duration) {
 		w.saw(what + " away")
 		*flag = true
+		if r.IntN(6) == 0 {
+			most *= 10
+		}
 		world.sleep(w.sched.below(most), what+" away")
 		*flag = false
 		w.store.changed.ring()
 		w.store.written.ring()
 		w.broker.changed.ring()
+		w.broker.started.ring()
 	}
-	switch r.IntN(7) {
+	switch r.IntN(8) {
 	case 0:
 		w.saw("stream lost")
 		w.broker.vanish()
 	case 1:
-		for id := range w.broker.queued {
-			if w.broker.queued[id] == w.oldestMessage() {
-				w.saw("message lost by the broker")
-				delete(w.broker.queued, id)
-			}
+		if m := w.oldestMessage(); m != nil {
+			w.saw("message lost by the broker")
+			delete(w.broker.queued, m.notice.ID)
 		}
 	case 2:
 		away(&w.faults.brokerAway, "broker", time.Minute)
+	case 7:
+		w.saw("broker started again")
+		w.faults.brokerAway = true
+		world.sleep(w.sched.below(5*time.Second), "broker starts")
+		w.faults.brokerAway = false
+		w.broker.restart()
 	case 3:
 		away(&w.faults.databaseAway, "database", 20*time.Second)
 	case 4:

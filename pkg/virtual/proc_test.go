@@ -16,7 +16,7 @@ type proc struct {
 	killed     chan struct{}
 	ctx        context.Context
 	cancel     context.CancelFunc
-	serial     int    // of its transactions, so that no two labels are alike
+	serial     int    // of its transactions
 	failed     string // the events of the batch that could not be settled last
 	onDeath    func()
 }
@@ -87,13 +87,13 @@ func (p *proc) step(label string) {
 
 // sleep lets virtual time pass, less when the process dies meanwhile.
 func (p *proc) sleep(d time.Duration, label string) {
-	t := time.NewTimer(d)
+	t, ticket := time.NewTimer(d), p.w.sched.ticket()
 	select {
 	case <-t.C:
 	case <-p.killed:
 	}
 	t.Stop()
-	p.w.sched.pause(p.name, label+" (slept)")
+	p.w.sched.pauseAs(ticket, p.name, label+" (slept)")
 	if p.gone() {
 		runtime.Goexit()
 	}

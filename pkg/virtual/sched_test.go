@@ -21,6 +21,7 @@ type sched struct {
 	stick float64 // the share of picks that go on with the same process
 
 	mu      sync.Mutex
+	tickets int
 	waiting []*point
 	arrived chan struct{}
 	over    bool
@@ -36,6 +37,7 @@ type sched struct {
 // point is one goroutine that waits for its turn.
 type point struct {
 	process, label string
+	ticket         int // of two with one label, the lower one is first
 	picked         chan struct{}
 }
 
@@ -53,8 +55,19 @@ func newSched(seed uint64) *sched {
 // pause waits until the caller is picked. Labels of goroutines that can wait
 // at the same time differ, or what they do next does not depend on which of
 // them is first.
-func (s *sched) pause(process, label string) {
-	p := &point{process, label, make(chan struct{})}
+func (s *sched) pause(process, label string) { s.pauseAs(s.ticket(), process, label) }
+
+// ticket is drawn before somebody sleeps, in his turn: of several who wake at
+// the same instant it is nobody's doing who comes to pause first.
+func (s *sched) ticket() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tickets++
+	return s.tickets
+}
+
+func (s *sched) pauseAs(ticket int, process, label string) {
+	p := &point{process, label, ticket, make(chan struct{})}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, p)
 	s.mu.Unlock()
@@ -89,7 +102,7 @@ func (s *sched) run() {
 // pick takes the next one out of those that wait.
 func (s *sched) pick() *point {
 	slices.SortStableFunc(s.waiting, func(a, b *point) int {
-		return cmp.Or(strings.Compare(a.process, b.process), strings.Compare(a.label, b.label))
+		return cmp.Or(strings.Compare(a.process, b.process), strings.Compare(a.label, b.label), cmp.Compare(a.ticket, b.ticket))
 	})
 	from, to := 0, len(s.waiting)
 	if to > 1 && s.stick > 0 && s.rng.Float64() < s.stick {
@@ -127,6 +140,17 @@ func (s *sched) say(process, label string) {
 		s.trace = append(s.trace[:0], s.trace[len(s.trace)-s.keep:]...)
 	}
 	s.trace = append(s.trace, traced{at, process, label})
+}
+
+// await waits for a group, as what a goroutine does last before it comes to a
+// point again or ends. All that wait here have to use it: the race detector
+// does not see that the scheduler, which waits until everybody is blocked, comes
+// after what the caller has done, since WaitGroup.Wait hides its block from it.
+// That the caller had the scheduler's lock, it sees.
+func (s *sched) await(g *sync.WaitGroup) {
+	s.mu.Lock()
+	s.mu.Unlock() //nolint:staticcheck // nothing is done under it
+	g.Wait()
 }
 
 // finish ends run once all have gone.

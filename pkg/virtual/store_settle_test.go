@@ -46,6 +46,7 @@ func (d db) Settle(ctx context.Context, events []settlement.Handle, refs []settl
 	t := d.s.begin(ctx, d.p, "settle"+label)
 	t.settles = true
 	defer t.end(false)
+	err = t.at("begin")
 	switch {
 	case d.p.failed == "" || !strings.Contains(d.p.failed, label):
 	case d.p.failed == label+" ":
@@ -59,7 +60,7 @@ func (d db) Settle(ctx context.Context, events []settlement.Handle, refs []settl
 			d.p.failed = label + " "
 		}
 	}()
-	if err := t.at("begin"); err != nil {
+	if err != nil {
 		return decided, err
 	}
 	t.now = micro(time.Now())

@@ -318,12 +318,17 @@ func (s *store) forget(id int64) {
 }
 
 // relayed marks domain events as sent.
-func (s *store) relayed(sent []postgres.Outgoing) {
+func (s *store) relayed(sent []postgres.Outgoing, at time.Time) {
 	for i := range s.outbox {
 		if slices.ContainsFunc(sent, func(o postgres.Outgoing) bool { return o.ID == s.outbox[i].id }) {
-			s.outbox[i].relayed = micro(time.Now())
+			s.outbox[i].relayed = at
 		}
 	}
+}
+
+// unsentAgain says whether a domain event was marked and is unsent again.
+func (s *store) unsentAgain(id int64) bool {
+	return slices.ContainsFunc(s.outbox, func(o outboxRow) bool { return o.id == id && o.again })
 }
 
 // RelayOutbox is pkg/postgres's: one relay at a time.
@@ -333,6 +338,7 @@ func (d db) RelayOutbox(ctx context.Context, limit int, send func(context.Contex
 	if err := t.at("lead"); err != nil {
 		return 0, false, err
 	}
+	t.now = micro(time.Now())
 	lead := lockKey{kind: "outbox"}
 	if holder := t.s.locks[lead]; holder != nil {
 		t.s.w.saw("relay found another one leading")
@@ -357,7 +363,7 @@ func (d db) RelayOutbox(ctx context.Context, limit int, send func(context.Contex
 		t.s.w.sched.rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	}
 	if t.s.broken.markedFirst {
-		t.todo(func() { t.s.relayed(out) })
+		t.todo(func() { t.s.relayed(out, t.now) })
 		if err := t.commit(); err != nil {
 			return 0, true, err
 		}
@@ -371,9 +377,55 @@ func (d db) RelayOutbox(ctx context.Context, limit int, send func(context.Contex
 	if err := t.at("mark"); err != nil {
 		return 0, true, err
 	}
-	t.todo(func() { t.s.relayed(out[:sent]) })
+	t.todo(func() { t.s.relayed(out[:sent], t.now) })
 	if err := t.commit(); err != nil {
 		return 0, true, err
 	}
 	return sent, true, sendErr
+}
+
+// MeetBroker is pkg/postgres's: what was relayed within the last while is
+// unsent again when no relay has met this process of the broker before.
+func (d db) MeetBroker(ctx context.Context, server string, within time.Duration) (unsent int, met bool, err error) {
+	const tries = 4
+	for n := 1; ; n++ {
+		err = d.s.once(ctx, d.p, "meet "+server, func(t *tx) error {
+			unsent, met = 0, false
+			if err := t.lock(lockKey{kind: "outbox"}); err != nil {
+				return err
+			}
+			if err := t.at("met"); err != nil {
+				return err
+			}
+			if _, ok := t.s.met[server]; ok {
+				return nil
+			}
+			met, t.tells = true, true
+			for _, o := range t.s.outbox {
+				if o.relayed.After(t.now.Add(-within)) {
+					unsent++
+				}
+			}
+			t.todo(func() {
+				t.s.met[server] = t.now
+				maps.DeleteFunc(t.s.met, func(_ string, at time.Time) bool { return at.Before(t.now.Add(-400 * 24 * time.Hour)) })
+				for i := range t.s.outbox {
+					if o := &t.s.outbox[i]; o.relayed.After(t.now.Add(-within)) {
+						o.relayed, o.again = time.Time{}, true
+					}
+				}
+			})
+			return nil
+		})
+		if err == nil {
+			return unsent, met, nil
+		}
+		if n == tries || !errors.Is(err, postgres.ErrRetry) && !errors.Is(err, postgres.ErrUnavailable) {
+			return 0, false, err
+		}
+		d.p.sleep(time.Duration(n)*(2*time.Millisecond+d.s.w.sched.below(8*time.Millisecond)), "meet "+server)
+		if ctx.Err() != nil {
+			return 0, false, err
+		}
+	}
 }

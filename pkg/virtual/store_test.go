@@ -41,6 +41,7 @@ type store struct {
 	posted   map[entryKey]int // index in entries
 	balances map[balanceKey]int64
 	outbox   []outboxRow
+	met      map[string]time.Time // processes of the broker
 
 	lastEvent, lastPayment, lastOutbox, lastTuple int64
 	changed                                       signal // something may be due by itself
@@ -142,6 +143,7 @@ type outboxRow struct {
 	subject          string
 	payload          []byte
 	created, relayed time.Time // relayed is zero while it is not
+	again            bool      // it was relayed, and is to be once more; no column
 }
 
 func newStore(w *world) *store {
@@ -149,7 +151,7 @@ func newStore(w *world) *store {
 		w: w, events: map[int64]*eventRow{}, keys: map[eventKey]int64{}, bodies: map[int64]bodyRow{}, work: map[int64]workRow{},
 		results: map[int64][]resultRow{}, repeats: map[int64]repeatRow{}, payments: map[int64]*paymentRow{}, byRef: map[settlement.Ref]int64{},
 		regs: map[settlement.Ref]settlement.Registration{}, moves: map[int64][]moveRow{}, accounts: map[string]string{},
-		posted: map[entryKey]int{}, balances: map[balanceKey]int64{}, locks: map[lockKey]*tx{}, changed: newSignal(), written: newSignal(),
+		posted: map[entryKey]int{}, met: map[string]time.Time{}, balances: map[balanceKey]int64{}, locks: map[lockKey]*tx{}, changed: newSignal(), written: newSignal(),
 	}
 }
 
@@ -193,15 +195,18 @@ type tx struct {
 	done     chan struct{}
 	waitsFor *tx
 	what     string
+	numbered bool    // what ends with a number of its own, so that no two labels are alike
 	touched  []int64 // payments whose rows it changes
 	settles  bool
 	dues     bool // what it writes may be due by itself
 	tells    bool // it writes domain events
 }
 
+// begin touches nothing that others do: its caller may have been woken by a
+// timer of the product's own, beside others, and has its turn only after the
+// first scheduling point.
 func (s *store) begin(ctx context.Context, p *proc, what string) *tx {
-	p.serial++
-	return &tx{s: s, p: p, ctx: ctx, now: micro(time.Now()), done: make(chan struct{}), what: what + "#" + strconv.Itoa(p.serial)}
+	return &tx{s: s, p: p, ctx: ctx, now: micro(time.Now()), done: make(chan struct{}), what: what}
 }
 
 // lockTimeout and deadlockTimeout are the server's.
@@ -220,6 +225,11 @@ var (
 // fault may befall this one.
 func (t *tx) at(label string) error {
 	t.p.step(t.what + " " + label)
+	if !t.numbered {
+		t.numbered = true
+		t.p.serial++
+		t.what += "#" + strconv.Itoa(t.p.serial)
+	}
 	return t.spoilt(label)
 }
 

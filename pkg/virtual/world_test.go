@@ -109,7 +109,7 @@ func (w *world) direct() {
 	}()
 	<-ended
 	w.stop()
-	w.running.Wait()
+	w.sched.await(&w.running)
 }
 
 func (w *world) tellStory(world *proc) {
@@ -126,7 +126,7 @@ func (w *world) tellStory(world *proc) {
 		w.begin("application", func(world *proc) { w.apply(world, p) })
 	}
 	w.startExtras()
-	w.active.Wait()
+	w.sched.await(&w.active)
 	world.step("quiet")
 	w.heal(world)
 	if w.plan.resendLate {
@@ -254,9 +254,13 @@ func (w *world) runProcessor(p *proc) {
 		return nil
 	}
 	l := bell{w.broker, p}
+	met := ""
 	relay := processor.NewRelay(func(ctx context.Context, limit int) (int, bool, error) {
-		if p.awaitOutbox() {
+		if p.awaitOutbox(l, &met) {
 			return 0, false, nil
+		}
+		if err := l.meet(ctx, &met); err != nil {
+			return 0, false, err
 		}
 		return store.RelayOutbox(ctx, limit, l.relay)
 	}, cfg.RelayEvery, w.log)
@@ -268,7 +272,7 @@ func (w *world) runProcessor(p *proc) {
 	var both sync.WaitGroup
 	both.Go(func() { _ = work.Run(p.ctx, fetches...) })
 	both.Go(func() { _ = relay.Run(p.ctx) })
-	both.Wait()
+	w.sched.await(&both)
 }
 
 const parkLimit = 72 * time.Hour
@@ -318,18 +322,22 @@ func (s *store) untilDue() time.Duration {
 	return wait
 }
 
-// awaitOutbox waits until there is something to relay; it says whether it had
-// to wait.
-func (p *proc) awaitOutbox() (waited bool) {
+// awaitOutbox waits until there is something to relay, or a broker to meet; it
+// says whether it had to wait.
+func (p *proc) awaitOutbox(l bell, met *string) (waited bool) {
 	for {
 		p.step("unsent?")
 		s := p.w.store
+		if id := l.server(); id != "" && id != *met {
+			return waited
+		}
 		if p.ctx.Err() != nil || slices.ContainsFunc(s.outbox, func(o outboxRow) bool { return o.relayed.IsZero() }) {
 			return waited
 		}
 		waited = true
 		select {
 		case <-s.written.ch:
+		case <-l.b.started.ch:
 		case <-p.ctx.Done():
 		case <-p.killed:
 		}
@@ -392,6 +400,7 @@ func (w *world) stop() {
 	w.store.changed.ring()
 	w.store.written.ring()
 	w.broker.changed.ring()
+	w.broker.started.ring()
 }
 
 // saw counts that something occurred.
