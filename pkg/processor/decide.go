@@ -206,7 +206,8 @@ func (p *Processor) judge(it *item, states map[settlement.Ref]*state) (settlemen
 func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, owner string) (payment.Result, *settlement.Verdict) {
 	ref := it.refOf(c)
 	a, asked := it.answers[ref]
-	if it.answered { // what was asked for other events of the payment knows less
+	unpaid := it.joined[ref] && !current.Captured.Known
+	if it.answered && !unpaid { // what was asked for other events of the payment knows less
 		a, asked = answer{}, false
 	}
 	if asked && a.snapshot == nil && it.work.Event.Type != event.TypeRegistered {
@@ -215,7 +216,7 @@ func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, 
 	if it.work.Event.Type == event.TypeReconcile && !asked {
 		return payment.Result{}, it.parked("lookup_not_possible: this source has no lookup", time.Hour)
 	}
-	if it.joined[ref] && !current.Captured.Known {
+	if unpaid {
 		// The one attempt that we know of may be another than the one that was
 		// paid: which it was is for the attempt's own event, or a lookup.
 		c.Captured = payment.Minor{}
@@ -229,8 +230,19 @@ func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, 
 	policy := it.policy
 	policy.Owner = owner
 	policy.Settle = it.contradictedFor() >= p.cfg.AgreeLimit
+	var looked payment.Result // the attempt as it was looked up, before the claim
+	if unpaid && it.answered && a.snapshot != nil {
+		// It is asked for its receipt alone: it shows no disputes, and one that
+		// was not paid says nothing of what its order's other attempt went through.
+		bare := payment.Claim{GatewayID: c.GatewayID, Reason: c.Reason}
+		r, _ := payment.Resolve(current, a.snapshot, bare, policy)
+		if a = (answer{}); r.Need == "" && r.Payment.Captured.Known {
+			looked, current = r, r.Payment
+		}
+	}
 	r, dropped := payment.Resolve(current, a.snapshot, c, policy)
-	r.Disagrees = r.Disagrees || policy.Settle && r.Stale
+	r.Transitions = append(looked.Transitions, r.Transitions...)
+	r.Disagrees = r.Disagrees || looked.Disagrees || policy.Settle && r.Stale
 	unsure := r.Need != "" || r.Applied() || r.Doubt
 	switch {
 	case dropped && unsure:

@@ -3,6 +3,7 @@ package processor
 import (
 	"crypto/sha256"
 	"testing"
+	"time"
 
 	"github.com/umavez/umavez/pkg/event"
 	"github.com/umavez/umavez/pkg/payment"
@@ -66,6 +67,75 @@ func TestACodeAboutALostDisputeWaitsForTheReceipt(t *testing.T) {
 		t.Errorf("the owner has %d, %+v %q %q", n, w.event(code), w.ledger("pay_1"), w.ledger("pay_2"))
 	}
 	w.verify()
+}
+
+// codeOfADispute is what the gateway says of a code about a dispute: the
+// reference, and not whose attempt it is.
+func codeOfADispute(reference string) payment.Claim {
+	return payment.Claim{Reference: reference, Currency: "BRL", Captured: payment.Of(1000), At: start.Add(time.Hour),
+		Facts: []payment.Fact{{Kind: payment.FactStatus, Status: payment.StatusDisputed}}}
+}
+
+// seenPaid is what a lookup says of a paid payment, with the time of its
+// receipt: a dispute is later than that.
+func seenPaid(id, reference string) payment.Claim {
+	c := withReference(paid(id), id, reference)
+	for i := range c.Facts {
+		c.Facts[i].At = c.At
+	}
+	return c
+}
+
+// The event that the payment was paid never came, and a code says that it is
+// in dispute. Nobody else will ever say that it was paid: the gateway is asked.
+func TestACodeAboutAPaymentWhoseReceiptNeverCameAsksForIt(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []provider.LookupMode{provider.LookupAlways, provider.LookupInDoubt} {
+		t.Run(string(mode), func(t *testing.T) {
+			w, g := newCodedWorld(t, mode)
+			first := withReference(pending("pay_1"), "pay_1", "PED-1")
+			w.gateway.says(first)
+			w.process(w.receive(first))
+			w.gateway.says(seenPaid("pay_1", "PED-1"))
+			g.says["code-1"] = []payment.Claim{codeOfADispute("PED-1")}
+			code := w.receiveBody("", []byte("code-1"))
+			w.process(code)
+			w.wantEvent(code, event.StatusProcessed, event.OutcomeApplied)
+			w.wantStatus("pay_1", payment.StatusDisputed)
+			w.verify()
+		})
+	}
+}
+
+// While the gateway says that it was not paid the code waits, and with the
+// money it is due at once, not when its own time has come.
+func TestACodeAboutAPaymentThatIsNotPaidIsDueWhenItIs(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []provider.LookupMode{provider.LookupAlways, provider.LookupInDoubt} {
+		t.Run(string(mode), func(t *testing.T) {
+			w, g := newCodedWorld(t, mode)
+			first := withReference(pending("pay_1"), "pay_1", "PED-1")
+			w.gateway.says(first)
+			w.process(w.receive(first))
+			g.says["code-1"] = []payment.Claim{codeOfADispute("PED-1")}
+			id := w.receiveBody("", []byte("code-1"))
+			w.process(id)
+			if e := w.event(id); e.Status != "parked" || code(e.Reason) != string(payment.NeedCapturedAmount) {
+				t.Fatalf("event is %+v", e)
+			}
+			second := seenPaid("pay_1", "PED-1")
+			w.gateway.says(second)
+			w.process(w.receive(second))
+			due, err := w.db.ClaimDue(t.Context(), 10, time.Minute)
+			if err != nil || len(due) != 1 || due[0] != id {
+				t.Fatalf("due are %v, want %d (%v)", due, id, err)
+			}
+			w.process(id)
+			w.wantEvent(id, event.StatusProcessed, event.OutcomeApplied)
+			w.wantStatus("pay_1", payment.StatusDisputed)
+			w.verify()
+		})
+	}
 }
 
 // A repeat that differs in bytes from a first one whose body is gone says the

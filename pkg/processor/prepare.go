@@ -30,8 +30,8 @@ type item struct {
 	// resolver is set for an event that names no payment, and says what it is
 	// about.
 	resolver provider.Resolver
-	// awaits is the reference of a payment that is not there, in the form of
-	// Verdict.WaitingFor.
+	// awaits is the reference by which a payment is found, in the form of
+	// Verdict.WaitingFor: it is not there, or its money is not.
 	awaits string
 	// answered: the claims are what the gateway answered when it was asked
 	// about this very event, so no lookup can know better.
@@ -196,12 +196,12 @@ func (p *Processor) ask(ctx context.Context, items []*item, batch settlement.Bat
 	questions := map[settlement.Ref]question{}
 	after := map[settlement.Ref]payment.Payment{} // as it would be after the items before
 	for _, it := range items {
-		if it.verdict != nil || it.mode == provider.LookupNever || it.answered {
+		if it.verdict != nil || it.mode == provider.LookupNever {
 			continue
 		}
 		for _, c := range it.claims {
 			ref := it.refOf(c)
-			if _, asked := questions[ref]; asked || !p.needsLookup(it, c, ref, batch.Held, after) {
+			if _, asked := questions[ref]; asked || !p.worthAsking(it, c, ref, batch.Held, after) {
 				continue
 			}
 			prov, src, ok := p.sources.Lookup(ref.Provider, ref.Account)
@@ -225,6 +225,16 @@ func (p *Processor) ask(ctx context.Context, items []*item, batch settlement.Bat
 		})
 	}
 	wg.Wait()
+}
+
+// worthAsking is needsLookup, but for what the gateway has answered already.
+// Then one thing is left to ask: whether the payment that carries the reference
+// was paid at all, since what takes money back does not say of which attempt.
+func (p *Processor) worthAsking(it *item, c payment.Claim, ref settlement.Ref, held map[settlement.Ref]settlement.Held, after map[settlement.Ref]payment.Payment) bool {
+	if it.answered {
+		return it.joined[ref] && !held[ref].Payment.Captured.Known
+	}
+	return p.needsLookup(it, c, ref, held, after)
 }
 
 // needsLookup says whether the gateway has to be asked before this claim is

@@ -92,15 +92,14 @@ func (p *Processor) join(ctx context.Context, it *item) error {
 		readCtx, cancel := context.WithTimeout(ctx, p.cfg.TxTimeout)
 		ids, err := p.store.Referenced(readCtx, e.Provider, e.Account, c.Reference)
 		cancel()
+		it.awaits = settlement.ReferenceOf(e.Provider, e.Account, c.Reference)
 		switch {
 		case err != nil:
 			return fmt.Errorf("payments of a reference: %w", err)
 		case len(ids) == 0:
-			it.awaits = settlement.ReferenceOf(e.Provider, e.Account, c.Reference)
 			it.park("payment_unknown: no payment of this source carries the reference that the gateway gives; waits for it", 0)
 			return nil
 		case len(ids) > 1:
-			it.awaits = settlement.ReferenceOf(e.Provider, e.Account, c.Reference)
 			it.park("reference_ambiguous: "+strconv.Itoa(len(ids))+" payments of this source carry the reference that the gateway gives; book it by hand", 0)
 			return nil
 		}
