@@ -249,6 +249,9 @@ func (w *world) checkEvents() {
 			}
 			turns[r.turn] = true
 		}
+		if last.turn < s.told[id] {
+			w.violated("6: event %d was told again for turn %d, and its last result is of turn %d", id, s.told[id], last.turn)
+		}
 		if last.status != event.StatusProcessed && last.reason == "" {
 			w.violated("7: event %d is %s without a reason", id, last.status)
 		}

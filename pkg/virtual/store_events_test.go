@@ -272,6 +272,7 @@ func (d db) revive(ctx context.Context, ids []int64, reopen map[int64]bool) (rev
 			t.s.w.saw("told again while unfinished")
 			t.update(id, func(w *workRow) {
 				w.turn++
+				t.s.told[id] = w.turn
 				w.since, w.nextAt, w.reasonSince = t.now, t.now, t.now
 				w.parks, w.state = 0, event.StatusParked
 				if w.reason == "" {
@@ -295,7 +296,7 @@ func (d db) revive(ctx context.Context, ids []int64, reopen map[int64]bool) (rev
 			row.turn, row.nextAt = last.turn+1, micro(t.now.Add(2*time.Second))
 			revived = append(revived, id)
 			t.s.w.saw("revival of a " + string(last.status) + " event")
-			t.todo(func() { t.s.work[id] = row })
+			t.todo(func() { t.s.work[id], t.s.told[id] = row, row.turn })
 		}
 		if err := t.at("revivals_checked"); err != nil {
 			return err

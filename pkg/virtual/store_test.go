@@ -41,6 +41,7 @@ type store struct {
 	posted   map[entryKey]int // index in entries
 	balances map[balanceKey]int64
 	outbox   []outboxRow
+	told     map[int64]int32      // by event: the turn that its last repeat asked for; no table
 	met      map[string]time.Time // processes of the broker
 
 	lastEvent, lastPayment, lastOutbox, lastTuple int64
@@ -151,7 +152,7 @@ func newStore(w *world) *store {
 		w: w, events: map[int64]*eventRow{}, keys: map[eventKey]int64{}, bodies: map[int64]bodyRow{}, work: map[int64]workRow{},
 		results: map[int64][]resultRow{}, repeats: map[int64]repeatRow{}, payments: map[int64]*paymentRow{}, byRef: map[settlement.Ref]int64{},
 		regs: map[settlement.Ref]settlement.Registration{}, moves: map[int64][]moveRow{}, accounts: map[string]string{},
-		posted: map[entryKey]int{}, met: map[string]time.Time{}, balances: map[balanceKey]int64{}, locks: map[lockKey]*tx{}, changed: newSignal(), written: newSignal(),
+		posted: map[entryKey]int{}, told: map[int64]int32{}, met: map[string]time.Time{}, balances: map[balanceKey]int64{}, locks: map[lockKey]*tx{}, changed: newSignal(), written: newSignal(),
 	}
 }
 
