@@ -108,7 +108,7 @@ func TestCase_G1_TenIngestsShrinkToTwoAndNoRequestIsLost(t *testing.T) {
 	watchers.Wait()
 	stored := queryOne[int64](t, s.db, `SELECT count(*) FROM events`)
 	t.Logf("%d requests in %s, %.0f a second", sent.Load(), took, float64(sent.Load())/took.Seconds())
-	if bad.Load() > 0 || stored != sent.Load() || sent.Load() < 1000 {
+	if bad.Load() > 0 || stored != sent.Load() || sent.Load() < 400 { // of some 1,500 on a machine that does nothing else
 		t.Errorf("%d sent, %d refused or answered with an error, %d stored", sent.Load(), bad.Load(), stored)
 	}
 }

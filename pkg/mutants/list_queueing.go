@@ -142,7 +142,7 @@ var sweeping = []Mutant{
 		Name:    "sweeper-off",
 		Breaks:  "a pass rings for nothing",
 		Harm:    "an event whose publication failed waits for ever",
-		Changes: []Change{{"pkg/sweeper/sweeper.go", "err = s.ringAll(ctx, f, dryRun, &sum)", "_ = s.ringAll"}},
+		Changes: []Change{{"pkg/sweeper/sweeper.go", "err = errors.Join(err, s.ringAll(ctx, f, dryRun, &sum))", "_ = s.ringAll"}},
 		Tests:   []Tests{in("pkg/sweeper", "TestLostEventsAreQueuedOnceHoweverManySweepsRun")},
 	},
 	{

@@ -124,8 +124,15 @@ func TestAMigrationWaitsForOneThatTakesLong(t *testing.T) {
 	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(11*time.Second, func() { other.Exec(context.Background(), `SELECT pg_advisory_unlock_all()`) }) //nolint:errcheck // a test
+	released := make(chan error, 1)
+	time.AfterFunc(11*time.Second, func() {
+		_, err := other.Exec(context.Background(), `SELECT pg_advisory_unlock_all()`)
+		released <- err
+	})
 	if _, err := db.Migrate(t.Context(), false, nil); err != nil {
+		t.Error(err)
+	}
+	if err := <-released; err != nil {
 		t.Error(err)
 	}
 }

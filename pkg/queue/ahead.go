@@ -22,13 +22,19 @@ func (p *Publisher) most() int {
 	return int(max(0, min(takeAtOnce, int64(p.conn.cfg.Ahead)-int64(last.pending)-int64(p.taken.Load()-last.answered))))
 }
 
-// lookEvery is the pause between two looks at how much waits for processors.
-const lookEvery = 100 * time.Millisecond
+// lookEvery is the pause between two looks at how much waits for processors
+// while there is little room, and lookSeldom while there is much: every look is
+// a question to the server.
+const (
+	lookEvery  = 100 * time.Millisecond
+	lookSeldom = time.Second
+)
 
 // lookAhead looks, until ctx ends. A queue that cannot be asked holds nothing
 // back: what it does not take is known soon enough.
 func (p *Publisher) lookAhead(ctx context.Context) {
 	var last look
+	var at time.Time
 	for p.conn.cfg.Ahead >= 0 {
 		select {
 		case <-ctx.Done():
@@ -38,6 +44,10 @@ func (p *Publisher) lookAhead(ctx context.Context) {
 		if last.pending == 0 && last.answered == p.taken.Load() {
 			continue // it was empty, and nothing was published since
 		}
+		if p.most() == takeAtOnce && time.Since(at) < lookSeldom {
+			continue
+		}
+		at = time.Now()
 		last = look{answered: p.answered.Load()}
 		if pending, _, err := p.conn.Lag(ctx); err == nil {
 			last.pending = pending
