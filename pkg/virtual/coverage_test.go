@@ -3,7 +3,8 @@ package virtual
 import "slices"
 
 // common are the faults and rescues that every run has to contain, rare those
-// that a run of some ten thousand schedules has to.
+// that a run of some ten thousand schedules has to, and rarest those of a
+// hundred thousand.
 var common = []string{
 	"crash of a processor", "crash right after a commit", "processor killed", "rollout of a processor", "a step longer than the ack wait",
 	"commit unknown, done", "commit unknown, not done", "connection lost in a transaction", "deadline passed in the database",
@@ -25,8 +26,12 @@ var common = []string{
 var rare = []string{
 	"parked: snapshot_outdated", "dead by PARK_LIMIT", "crash of a sweeper", "crash of a ingest pod", "locks of a dead process held on",
 	"message lost by the broker", "lookup: stale beyond the lag", "body restored by a resend", "domain event told twice",
-	"domain event told twice: the broker was started meanwhile", "domain event told twice: sent, and not marked while the broker remembered its id",
+	"domain event told twice: the broker was started meanwhile",
 	"deadlock of two transactions", "gateway gave up sending",
+}
+
+var rarest = []string{
+	"domain event told twice: sent, and not marked while the broker remembered its id",
 }
 
 // missing lists what has to occur in a run of this size and did not.
@@ -34,6 +39,9 @@ func (r *run) missing() (out []string) {
 	must := common
 	if r.Schedules >= 20_000 {
 		must = slices.Concat(common, rare)
+	}
+	if r.Schedules >= 100_000 {
+		must = append(must, rarest...)
 	}
 	for _, what := range must {
 		if r.Seen[what] == 0 {
