@@ -101,6 +101,9 @@ func TestCase_G1_TenIngestsShrinkToTwoAndNoRequestIsLost(t *testing.T) {
 	}
 	stops.Wait()
 	time.Sleep(300 * time.Millisecond)
+	for limit := time.Now().Add(time.Minute); sent.Load() < 1000 && time.Now().Before(limit); {
+		time.Sleep(50 * time.Millisecond) // a busy machine sends fewer a second
+	}
 	close(stopping)
 	senders.Wait()
 	took := time.Since(begun)
@@ -108,7 +111,7 @@ func TestCase_G1_TenIngestsShrinkToTwoAndNoRequestIsLost(t *testing.T) {
 	watchers.Wait()
 	stored := queryOne[int64](t, s.db, `SELECT count(*) FROM events`)
 	t.Logf("%d requests in %s, %.0f a second", sent.Load(), took, float64(sent.Load())/took.Seconds())
-	if bad.Load() > 0 || stored != sent.Load() || sent.Load() < 400 { // of some 1,500 on a machine that does nothing else
+	if bad.Load() > 0 || stored != sent.Load() || sent.Load() < 1000 {
 		t.Errorf("%d sent, %d refused or answered with an error, %d stored", sent.Load(), bad.Load(), stored)
 	}
 }

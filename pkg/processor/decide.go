@@ -241,7 +241,9 @@ func (p *Processor) resolve(it *item, c payment.Claim, current payment.Payment, 
 		}
 	}
 	r, dropped := payment.Resolve(current, a.snapshot, c, policy)
-	r.Transitions = append(looked.Transitions, r.Transitions...)
+	if len(looked.Transitions) > 0 {
+		r.Transitions = slices.Concat(looked.Transitions, r.Transitions)
+	}
 	r.Disagrees = r.Disagrees || looked.Disagrees || policy.Settle && r.Stale
 	unsure := r.Need != "" || r.Applied() || r.Doubt
 	switch {

@@ -27,7 +27,7 @@ type Config struct {
 	PaymentsMaxBytes int64 `envconfig:"NATS_PAYMENTS_MAX_BYTES" default:"4294967296"`
 	// Ahead is how many messages may wait for processors before notices are held
 	// back: the stream is served in its order, so what is put into it stands
-	// before the next event. Below zero there is no bound.
+	// before the next event. 0 is the default, and below zero there is no bound.
 	Ahead int `envconfig:"PUBLISH_AHEAD" default:"8192"`
 	// AckWait is after how long an unfinished delivery goes to another
 	// processor: more than a lookup (5 s) and a transaction (5 s) together.

@@ -23,9 +23,6 @@ type ConsumerConfig struct {
 	// StallAfter is how long messages may wait with none delivered before the
 	// subscription is made anew, and again before ErrStalled; default 30 s.
 	StallAfter time.Duration
-	// OnCreated is told the names of a stream or consumer that had vanished
-	// and was made again, from within Fetch.
-	OnCreated func(names []string)
 }
 
 // Consumer takes deliveries for the processor.
@@ -64,12 +61,8 @@ func (c *Conn) Consumer(ctx context.Context, cfg ConsumerConfig) (*Consumer, err
 	if cfg.StallAfter <= 0 {
 		cfg.StallAfter = 30 * time.Second
 	}
-	created, err := c.Check(ctx)
-	if err != nil {
+	if _, err := c.Check(ctx); err != nil {
 		return nil, err
-	}
-	if len(created) > 0 && cfg.OnCreated != nil {
-		cfg.OnCreated(created)
 	}
 	k := &Consumer{conn: c, cfg: cfg, log: c.log.Named("consumer"), lastDelivery: time.Now()}
 	return k, k.subscribe()
@@ -302,12 +295,8 @@ func (k *Consumer) request(reply string, batch int, wait time.Duration) error {
 // repair looks after a consumer that does not answer: what vanished is made
 // again, and the subscription with it.
 func (k *Consumer) repair(ctx context.Context) error {
-	created, err := k.conn.Check(ctx)
-	if err != nil {
+	if _, err := k.conn.Check(ctx); err != nil {
 		return err
-	}
-	if len(created) > 0 && k.cfg.OnCreated != nil {
-		k.cfg.OnCreated(created)
 	}
 	return k.subscribe()
 }

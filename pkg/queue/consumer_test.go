@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -218,8 +219,9 @@ func TestCase_E21_WhatWasDeletedWhileConsumingIsMadeAgain(t *testing.T) {
 			t.Run("the "+name+" "+moment, func(t *testing.T) {
 				t.Parallel()
 				_, conn, js := world(t, queue.Config{})
-				created := make(chan []string, 4)
-				k := consumer(t, conn, queue.ConsumerConfig{OnCreated: func(names []string) { created <- names }})
+				var lost atomic.Int64
+				conn.Lost = func(context.Context) error { lost.Add(1); return nil }
+				k := consumer(t, conn, queue.ConsumerConfig{})
 				gone := make(chan error, 1)
 				remove := func() { gone <- drop(context.Background(), js) }
 				if waiting {
@@ -233,13 +235,11 @@ func TestCase_E21_WhatWasDeletedWhileConsumingIsMadeAgain(t *testing.T) {
 				if err := <-gone; err != nil {
 					t.Fatal(err)
 				}
-				select {
-				case names := <-created:
-					if names[len(names)-1] != queue.ConsumerName {
-						t.Errorf("created %v", names)
-					}
-				default:
-					t.Fatal("nobody was told")
+				if want := map[string]int64{"stream": 1}[name]; lost.Load() != want {
+					t.Errorf("the stream was said to be lost %d times, want %d", lost.Load(), want)
+				}
+				if _, _, err := conn.Lag(t.Context()); err != nil {
+					t.Errorf("the consumer is not there again: %v", err)
 				}
 				mustStore(t, conn, notice(5))
 				if got := fetch(t, k, 10); len(got) != 1 {
@@ -278,15 +278,18 @@ func TestConsumingGoesOnAfterTheServerRestarts(t *testing.T) {
 
 func TestABrokerThatForgotEverythingIsSetUpAgain(t *testing.T) {
 	t.Parallel()
-	s, conn, _ := world(t, queue.Config{})
-	var told []string
-	k := consumer(t, conn, queue.ConsumerConfig{OnCreated: func(names []string) { told = append(told, names...) }})
+	s, conn, js := world(t, queue.Config{})
+	lost := 0
+	conn.Lost = func(context.Context) error { lost++; return nil }
+	k := consumer(t, conn, queue.ConsumerConfig{})
 	mustStore(t, conn, notice(1))
 	s.Forget()
 	s.Start()
 	queuetest.Eventually(t, 15*time.Second, "streams made again", func() bool {
 		_, _ = k.Fetch(t.Context(), 10, 500*time.Millisecond)
-		return len(told) == 3
+		_, _, noConsumer := conn.Lag(t.Context())
+		_, noPayments := js.Stream(t.Context(), queue.StreamPayments)
+		return lost == 1 && noConsumer == nil && noPayments == nil
 	})
 	mustStore(t, conn, notice(1)) // what the sweeper does next
 	if got := fetch(t, k, 10); got[0].EventID != 1 {
